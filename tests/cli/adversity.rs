@@ -85,6 +85,7 @@ fn a_start_that_cannot_be_names_the_remedy() {
     for (script, status, parts) in [
         ("ulimit -s 100; dewar run true", 125, &["stack", "ulimit -s 8192"][..]),
         ("XDG_STATE_HOME=/etc/passwd dewar run true", 125, &["set XDG_STATE_HOME"]),
+        ("ulimit -n 6; dewar run true", 125, &["`ulimit -n` (6 here)"]),
         ("HOME=/nonexistent dewar policy list", 0, &["workspace ", "agent "]),
         ("cd $FULL; dewar serve . -w 0", 2, &["1..=256"]),
         ("cd $FULL; dewar serve . -w 100000", 2, &["1..=256"]),
@@ -93,6 +94,31 @@ fn a_start_that_cannot_be_names_the_remedy() {
         let names_all = parts.iter().all(|part| said.contains(part));
         assert!(ended == status && names_all, "{script}: {ended}: {said}");
     }
+}
+
+#[test]
+fn what_a_profile_leaves_too_little_of_is_named() {
+    let home = Home::new();
+    let run = |profile: &str| {
+        fs::write(home.path().join("p.toml"), format!("extends = \"workspace\"\n{profile}"))
+            .unwrap();
+        home.say("dewar run --no-daemon -p ../p.toml -- true")
+    };
+    let (status, said) = run("limits.files = 1\n");
+    assert!(status == 125 && said.contains("`limits.files`"), "{said}");
+    // There is no such file, so nothing is granted.
+    let (status, said) = run(&format!("files.read = [\"/usr/{}\"]\n", "x".repeat(300)));
+    assert_eq!((status, said.as_str()), (0, ""));
+}
+
+#[test]
+fn a_working_directory_that_the_profile_hides_is_named_with_its_line() {
+    let home = Home::new();
+    fs::create_dir(home.path().join(".ssh")).unwrap();
+    let (status, said) = home.say("cd ../.ssh && dewar run --no-daemon -- true");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(status == 2 && said.contains("is kept back by profile workspace"), "{said}");
+    assert!(said.contains("${home}/.ssh"), "{said}");
 }
 
 #[test]

@@ -5,12 +5,14 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     os::unix::fs::PermissionsExt as _,
+    path::Path,
     process::{Child, Stdio},
 };
+use test_support::copy_program;
 
 /// A profile with a domain that inherits nothing, and its program in the workspace.
 fn with_domain(home: &Home) -> String {
-    fs::copy("/bin/cat", home.path().join("work/low")).unwrap();
+    copy_program(Path::new("/bin/cat"), &home.path().join("work/low"));
     let profile = home.path().join("p.toml");
     let text = "extends = 'workspace'\n[domains.low]\nexec = ['${workspace}/low']\ninherit = false\n\
                 files = { exec = ['/usr', '/lib', '/lib64', '${workspace}'], read = ['/etc'], write = ['/dev'] }\n";
@@ -63,7 +65,7 @@ fn what_one_domain_is_allowed_once_no_other_gets() {
 #[test]
 fn no_answer_is_offered_that_cannot_be_carried_out() {
     let home = Home::new();
-    fs::copy("/bin/true", home.path().join("tool")).unwrap();
+    copy_program(Path::new("/bin/true"), &home.path().join("tool"));
     for script in ["~/tool", "ls ~", "echo > /dev/tcp/192.0.2.1/80"] {
         let script = format!("bash -c '{script}'");
         let mut terminal = Terminal::run(&home, &["--ask-timeout", "30s"], &script);

@@ -19,6 +19,7 @@ fn the_price_of_a_command_names_the_calls_and_the_places_that_it_comes_from() {
         "{}",
         said.out
     );
+    assert!(text.contains("Starting Dewar is left out"), "{}", said.out);
     assert!(text.contains("Time in the monitor, by object manager and by call"), "{}", said.out);
     let section = fs::read_to_string(dir.path().join("kept/run-layers.json")).expect("it is kept");
     assert!(section.contains("openat"), "{section}");

@@ -2,7 +2,8 @@
 //! runs with it.
 
 use super::learn::Home;
-use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt as _};
+use std::{fs, net::TcpListener, path::Path};
+use test_support::copy_program;
 
 /// Reaches a port, and does what else it is told.
 const CLIENT: &str = "import os, socket, sys\nsocket.create_connection(('127.0.0.1', int(sys.argv[1])))\nprint(open(os.path.expanduser('~/.config/foo/settings')).read())\n";
@@ -87,8 +88,7 @@ fn no_domain_is_learned_for_a_program_that_the_run_could_exchange() {
     let port = service.local_addr().unwrap().port();
     let fetch = home.path().join("tools/fetch");
     fs::create_dir_all(fetch.parent().unwrap()).unwrap();
-    fs::copy("/bin/bash", &fetch).unwrap();
-    fs::set_permissions(&fetch, fs::Permissions::from_mode(0o755)).unwrap();
+    copy_program(Path::new("/bin/bash"), &fetch);
     let command = format!(
         "../tools/fetch -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'; for i in a b c d e; do echo hi > ../tools/$i; done"
     );
@@ -99,6 +99,26 @@ fn no_domain_is_learned_for_a_program_that_the_run_could_exchange() {
     // Nor is it promised.
     let said = home.say(&["learn", "--force", "--", "sh", "-c", &command]);
     assert!(!said.err.contains("--domains keeps it"), "{}", said.err);
+}
+
+#[test]
+fn a_socket_that_is_tried_in_vain_keeps_no_program_from_its_domain() {
+    let tries = "if os.path.exists('ran'):\n try: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n \
+                 except PermissionError: pass\nopen('ran', 'w')\n";
+    let (home, _service, command) = prepare(tries);
+    let said = home.say(&["learn", "--domains", "--", "sh", "-c", &command]);
+    assert!(said.err.contains("a domain of its own"), "{}", said.err);
+    assert!(home.profile().contains("[domains.python"), "{}", home.profile());
+}
+
+#[test]
+fn no_domain_is_offered_where_no_line_for_the_network_was_learned() {
+    let home = Home::new();
+    let bind = "import socket; socket.socket().bind((\"127.0.0.1\", 0))";
+    let command = format!("cat input; /usr/bin/python3 -c '{bind}'; true");
+    let said = home.say(&["learn", "--", "sh", "-c", &command]);
+    assert!(!said.err.contains("reached the network"), "{}", said.err);
+    assert!(!home.profile().contains("network"), "{}", home.profile());
 }
 
 #[test]
@@ -122,8 +142,7 @@ fn whoever_may_exchange_the_program_that_enters_a_domain_is_named_at_the_start_a
     let home = Home::new();
     fs::create_dir_all(home.path().join("tools")).unwrap();
     let fetch = home.path().join("tools/fetch");
-    fs::copy("/bin/bash", &fetch).unwrap();
-    fs::set_permissions(&fetch, fs::Permissions::from_mode(0o755)).unwrap();
+    copy_program(Path::new("/bin/bash"), &fetch);
     let write = |name: &str, more: &str| {
         let text = format!(
             "extends = 'workspace'\nfiles.write = ['${{home}}/tools']\n{more}[domains.fetch]\n\

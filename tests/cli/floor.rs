@@ -71,7 +71,7 @@ fn who_writes_a_file_where_programs_outside_look_is_not_granted_the_directory() 
     home.say(&["learn", "--", "bash", "-c", script]);
     let granted = entries(&home.profile());
     let has = |value: &str| granted.iter().any(|it| *it == ("files.write".into(), value.into()));
-    assert!(has("${home}/.mine"), "{granted:?}");
+    assert!(has("${home}/.mine/"), "{granted:?}");
     for name in [".config/autostart", ".local/bin", ".vim"] {
         assert!(has(&format!("${{home}}/{name}/notes")), "{granted:?}");
         assert!(has(&format!("${{home}}/{name}/4711")), "{granted:?}");
@@ -109,7 +109,7 @@ fn a_secret_made_later_where_a_directory_was_learned_is_kept_if_a_profile_names_
     let granted = entries(&home.profile());
     let has = |value: &str| granted.iter().any(|(_, it)| it == value);
     // `workspace` names a file in the one, which is not there yet.
-    assert!(has("${home}/.cargo/mine") && has("${home}/.foo"), "{granted:?}");
+    assert!(has("${home}/.cargo/mine") && has("${home}/.foo/"), "{granted:?}");
     fs::create_dir(home.path().join(".foo/keys")).unwrap();
     for name in [".cargo/credentials", ".npmrc", ".foo/.npmrc", ".foo/keys/id_rsa"] {
         fs::write(home.path().join(name), "secret\n").unwrap();

@@ -87,3 +87,103 @@ fn a_command_that_failed_without_a_denial_is_led_to_learn() {
     home.say(&["run", "--no-daemon", "--", "true"]);
     assert!(!home.say(&["explain"]).out.contains("dewar learn"));
 }
+
+#[test]
+fn what_the_profile_itself_hides_is_neither_suggested_nor_written() {
+    let home = home();
+    let profile = "extends = 'workspace'\nfiles.hide = ['${home}/docs/kept']\n";
+    fs::write(home.work().join("dewar.toml"), profile).unwrap();
+    let said = under_profile(&home, "cat ~/docs/kept");
+    assert!(said.contains("denied once"), "{said}");
+    let said = home.say(&["explain"]);
+    assert!(said.out.contains("no line helps: the profile itself keeps it back"), "{}", said.out);
+    assert!(!said.out.contains("files.read"), "{}", said.out);
+    let said = home.say(&["allow", "1"]);
+    assert_eq!(said.status, 1, "{}{}", said.out, said.err);
+    assert!(said.out.contains("not allowed: cat") && !said.out.contains("changed"), "{}", said.out);
+    assert_eq!(home.profile(), profile);
+}
+
+#[test]
+fn a_directory_that_a_run_was_to_make_is_made_before_the_next_one() {
+    let home = home();
+    let script = "mkdir -p ~/.store && echo x > ~/.store/made && cat ~/.store/made";
+    home.say(&["run", "--no-daemon", "--", "sh", "-c", script]);
+    let said = home.say(&["explain"]);
+    assert!(said.out.contains("/.store/\"]") && !said.out.contains("yourself"), "{}", said.out);
+    let said = home.say(&["allow", "1", "--write", "dewar.toml"]);
+    assert!(said.out.contains("files.write = [\"${home}/.store/\"]"), "{}{}", said.out, said.err);
+    assert!(!said.out.contains("grant"), "{}", said.out);
+    assert_eq!(under_profile(&home, script), "x\n");
+    // Nor is all of the home suggested for a file.
+    home.say(&["run", "--no-daemon", "-p", "workspace", "--", "sh", "-c", "echo x > ~/new"]);
+    let said = home.say(&["allow", "1"]);
+    assert!(said.out.contains("make it before the run\n"), "{}", said.out);
+}
+
+#[test]
+fn an_argument_that_is_there_and_not_in_the_run_is_named_when_the_command_fails() {
+    let home = home();
+    let path = home.path().join("docs/a").display().to_string();
+    let own = tempfile::NamedTempFile::new_in("/tmp").unwrap();
+    let own = own.path().display().to_string();
+    let lib = format!("--find-links={path}");
+    let script = "import os, sys; sys.exit(not all(os.path.exists(it) for it in sys.argv[1:]))";
+    for (word, want) in [
+        (&path, ": files.read = [\"${home}/docs/a\"]".to_owned()),
+        (&lib, ": files.read = [\"${home}/docs/a\"]".to_owned()),
+        (&own, format!("{own} is there, but a run has a /tmp of its own")),
+    ] {
+        let run = ["run", "--no-daemon", "--", "/usr/bin/python3", "-c", script, word];
+        let said = home.say(&run);
+        assert!(said.status == 1 && said.err.contains(&want), "{}", said.err);
+        assert!(home.say(&["explain"]).out.contains(&want), "{word}");
+    }
+    let said = home.say(&["run", "--no-daemon", "--", "test", "-e", "/usr/nowhere"]);
+    assert_eq!((said.status, said.err.as_str()), (1, ""));
+}
+
+#[test]
+fn a_profile_that_extends_none_is_told_what_grants_the_system() {
+    let home = home();
+    fs::write(home.work().join("dewar.toml"), "limits.processes = 500\n").unwrap();
+    let said = under_profile(&home, "true");
+    assert!(said.contains("`extends = \"workspace\"` at its top does"), "{said}");
+}
+
+#[test]
+fn a_socket_that_was_tried_in_vain_is_not_spoken_of_when_the_command_has_succeeded() {
+    let home = home();
+    let profile = "extends = 'workspace'\nnetwork.connect = ['192.0.2.1:443']\n";
+    fs::write(home.work().join("dewar.toml"), profile).unwrap();
+    let script = |status: i32| {
+        format!(
+            "exec /usr/bin/python3 -c 'import socket\ntry: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+             except PermissionError: exit({status})'"
+        )
+    };
+    assert_eq!(under_profile(&home, &script(0)), "");
+    assert!(home.say(&["explain"]).out.contains("a new udp_socket"));
+    assert!(under_profile(&home, &script(1)).contains("denied once"));
+}
+
+#[test]
+fn no_warning_is_given_of_a_gate_that_a_shipped_profile_has_by_itself() {
+    let home = home();
+    let scripts = "[domains.scripts]\nfiles.read = ['${home}/notes.txt']\n";
+    for (lines, is_told) in [("", false), ("files.write = ['/opt/own']\n", true)] {
+        let profile = format!("extends = 'npm'\n{lines}{scripts}");
+        fs::write(home.work().join("dewar.toml"), profile).unwrap();
+        let said = under_profile(&home, "cat ~/notes.txt");
+        assert!(said.contains("notes") && said.contains("WARNING") == is_told, "{said}");
+    }
+}
+
+#[test]
+fn doctor_says_inside_of_a_run_that_it_is_inside() {
+    let home = home();
+    let dewar = test_support::install(&home.work(), &["dewar"]);
+    let dewar = dewar.display().to_string();
+    let said = home.say(&["run", "--no-daemon", "--", &dewar, "doctor"]);
+    assert!(said.out.starts_with("This is inside of a run"), "{}{}", said.out, said.err);
+}

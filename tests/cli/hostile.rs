@@ -2,6 +2,7 @@
 
 use crate::learn::Home;
 use std::fs;
+use test_support::copy_program;
 
 /// A list of a profile.
 fn list(profile: &str, table: &str, key: &str) -> Vec<String> {
@@ -114,7 +115,7 @@ fn whatever_is_learned_above_secrets_stay_denied() {
     let home = Home::new();
     let cat = fs::canonicalize("/bin/cat").unwrap();
     let low = home.work().join("low");
-    fs::copy(cat, low).unwrap();
+    copy_program(&cat, &low);
     let wide = "[files]\nread = ['/']\nwrite = ['${workspace}']\nexec = ['/']\n[env]\npass = ['*']\n\
                 [domains.low]\nexec = ['${workspace}/low']\ninherit = false\nfiles.exec = ['/']\n";
     fs::write(home.path().join("wide.toml"), wide).unwrap();
@@ -206,7 +207,8 @@ fn a_projects_profile_is_no_pipe_and_extends_none() {
     // To open it would last for ever.
     for args in [&["run", "--", "true"][..], &["trust"]] {
         let said = home.say(args);
-        assert!(said.status == 2 && said.err.contains("it is no file"), "{args:?}: {}", said.err);
+        let told = crate::in_a_line(&said.err);
+        assert!(said.status == 2 && told.contains("it is no file"), "{args:?}: {}", said.err);
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tempfile::TempDir;
+use test_support::copy_program;
 
 /// A home with a project and secrets in it. Not below `/tmp`, of which each run has its own.
 pub(crate) struct Home {
@@ -274,7 +275,7 @@ fn a_name_that_a_program_has_chosen_brings_nothing_into_a_profile() {
     // Names of programs stand in comments; TOML spells `/` as `\u002f`, too.
     let config = home.path().join(".config").display().to_string().replace('/', "\\u002f");
     let name = format!("cat\n\"{config}\", #");
-    fs::copy("/bin/cat", home.work().join(&name)).unwrap();
+    copy_program(Path::new("/bin/cat"), &home.work().join(&name));
     let command = "./cat* ~/notes.txt; cat ~/.config/foo/settings; echo x > ~/.4711; cat ~/4711; \
         /usr/bin/python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0*\")'";
     home.say(&["run", "--no-daemon", "--", "sh", "-c", command]);

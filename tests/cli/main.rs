@@ -19,6 +19,7 @@ mod input;
 mod install;
 mod keyboard;
 mod learn;
+mod learned;
 mod live;
 mod mistakes;
 mod plugin;
@@ -33,8 +34,10 @@ mod schemas;
 mod seeing;
 mod servers;
 mod shell;
+mod spelling;
 mod standin;
 mod statuses;
+mod suspended;
 mod top;
 mod trust;
 mod untrusted;
@@ -47,6 +50,12 @@ struct Said {
     status: i32,
     out: String,
     err: String,
+}
+
+/// A message in one line, wherever it was broken: that depends on the length of paths.
+fn in_a_line(message: &str) -> String {
+    let words = message.split([' ', '\n', '│']).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Calls `dewar` in a directory.

@@ -2,27 +2,17 @@
 
 use std::{
     fs,
-    io::ErrorKind,
     path::Path,
     process::{Command, Output},
-    thread,
-    time::Duration,
 };
+use test_support::copy_program;
 
 /// Calls the `dewar` at this path with `PATH` that leads to `path`.
 fn call(dewar: &Path, path: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(dewar);
     command.args(args).env("PATH", path).env("NO_COLOR", "1").env_remove("COLUMNS");
     command.env("XDG_STATE_HOME", "/nonexistent").env("XDG_CACHE_HOME", "/nonexistent");
-    loop {
-        match command.output() {
-            // A child that another test is just starting has the copy open to write until its exec.
-            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
-                thread::sleep(Duration::from_millis(5));
-            }
-            output => return output.expect("it starts"),
-        }
-    }
+    command.output().expect("it starts")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -41,7 +31,7 @@ fn a_program_that_is_missing_is_named_and_is_not_looked_for_by_path() {
         (&["audit"], "dewar-daemon"),
         (&["selftest", "list"], "dewar-selftest"),
     ] {
-        fs::copy("/bin/true", elsewhere.path().join(program)).unwrap();
+        copy_program(Path::new("/bin/true"), &elsewhere.path().join(program));
         let output = call(&dewar, elsewhere.path(), args);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(125), "{args:?}: {said}");

@@ -7,6 +7,7 @@ use std::{
     net::{TcpListener, TcpStream, ToSocketAddrs as _},
     time::Duration,
 };
+use test_support::copy_program;
 
 /// Whether a registry is reached. A machine may say by `DEWAR_TEST_WITHOUT=pypi.org` that it does
 /// without; else that is a failure.
@@ -85,7 +86,7 @@ fn uv_installs_and_what_it_installed_reaches_nothing() {
     plainly(&account, &["python3", "-m", "venv", "../tools"]);
     plainly(&account, &["../tools/bin/pip", "install", "-q", "uv"]);
     fs::create_dir_all(account.path(".local/bin")).unwrap();
-    fs::copy(account.path("tools/bin/uv"), account.path(".local/bin/uv")).unwrap();
+    copy_program(&account.path("tools/bin/uv"), &account.path(".local/bin/uv"));
     let uv = account.path(".local/bin/uv").display().to_string();
     let install = format!("{uv} venv -q && {uv} pip install -q pytest");
     let came = account.run("uv", &["sh", "-c", &install]);

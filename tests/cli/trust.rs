@@ -288,7 +288,10 @@ fn nothing_that_a_profile_grants_goes_unsaid() {
             "extends = 'workspace'\n[files]\nexec = ['${home}/.local/share/uv/credentials']\n",
             "read and execute ~/.local/share/uv/credentials, kept back",
         ),
-        ("[files]\nread = ['/etc']\nexec = ['/usr']\n", "read /etc/shadow, kept back"),
+        (
+            "[files]\nread = ['/etc', '/etc/shadow']\nexec = ['/usr']\n",
+            "read /etc/shadow, kept back",
+        ),
         ("[files]\nwrite = ['${home}']\n", "write ~/.ssh, kept back"),
     ] {
         home.write("repo/dewar.toml", text);

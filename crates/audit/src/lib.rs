@@ -39,4 +39,4 @@ pub use deeds::{Deed, Deeds, Kind as DeedKind};
 pub use planted::{Planted, Plantings, Watch, Why};
 pub use record::Record;
 pub use remarks::Remarks;
-pub use trail::{Access, Audit, Refusal, Trail};
+pub use trail::{Access, Audit, Refusal, Refuses, Trail};

@@ -47,6 +47,9 @@ pub struct Record {
     /// Programs probe for it, and do without.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub probed: bool,
+    /// The permissions of the file system refuse it to this user without Dewar, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub natively: bool,
     /// How often the same was denied in this run; 1 in a stream.
     pub count: u64,
 }

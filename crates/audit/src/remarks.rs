@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeSet,
+    net::SocketAddr,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -19,8 +20,8 @@ pub struct Remarks {
 struct Seen {
     /// Programs that act as another user.
     set_ids: BTreeSet<String>,
-    /// Ports of the loopback that somebody was bound to, and those that somebody connected to.
-    serving: BTreeSet<u16>,
+    /// Where somebody listened on the loopback, and the ports that somebody connected to.
+    serving: BTreeSet<SocketAddr>,
     reached: BTreeSet<u16>,
 }
 
@@ -41,11 +42,11 @@ impl Remarks {
         }
     }
 
-    /// A server has this port.
-    pub fn serves(&self, port: u16) {
+    /// A server listens at this address.
+    pub fn serves(&self, address: SocketAddr) {
         let mut seen = self.seen();
         if self.own_loopback && seen.serving.len() < Self::MOST {
-            seen.serving.insert(port);
+            seen.serving.insert(address);
         }
     }
 
@@ -57,20 +58,32 @@ impl Remarks {
         }
     }
 
+    /// Memory was to be limited to so many bytes, and no cgroup does so.
+    pub fn bounded(bytes: u64) -> String {
+        format!(
+            "each process had {} MiB of address space (RLIMIT_AS), as no cgroup can be made here for `limits.memory`: what \
+             reserves more than it uses (node, go, java) fails at its start. `systemd-run --user --scope -p Delegate=yes dewar \
+             run …` limits what is used",
+            bytes >> 20
+        )
+    }
+
     /// What is to be said, in sentences.
     pub fn all(&self) -> Vec<String> {
         let seen = self.seen();
         let set_ids = seen.set_ids.iter().map(|program| {
             format!(
-                "`{program}` is set-ID, and ran without that: nothing inside of a run becomes another user. Start the run as \
+                "`{program}` is set-user-ID, and ran without that: nothing inside of a run becomes another user. Start the run as \
                  that user, or do this outside"
             )
         });
         let is_full = seen.reached.len() >= Self::MOST;
-        let servers = seen.serving.difference(&seen.reached).filter(|_| !is_full).map(|port| {
+        let is_lonely = |at: &&SocketAddr| !is_full && !seen.reached.contains(&at.port());
+        let servers = seen.serving.iter().filter(is_lonely).map(|at| {
             format!(
-                "a server had port {port} of a loopback that is the run's own, and nothing inside connected to it; \
-                 nobody outside can. In a profile: network.loopback = \"none\", network.bind = [\"127.0.0.1:{port}\"]"
+                "a server had port {} of a loopback that is the run's own, and nothing inside connected to it; \
+                 nobody outside can. In a profile: network.loopback = \"none\", network.bind = [\"{at}\"]",
+                at.port()
             )
         });
         set_ids.chain(servers).collect()
@@ -88,14 +101,16 @@ mod tests {
     #[test]
     fn servers_are_spoken_of_that_nobody_could_reach() {
         let (own, shared) = (Remarks::new(true), Remarks::new(false));
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
         for remarks in [&own, &shared] {
-            remarks.serves(8000);
-            remarks.serves(8001);
+            remarks.serves(at("[::1]:8000"));
+            remarks.serves(at("127.0.0.1:8001"));
             remarks.reaches(8001);
             remarks.set_id(Path::new("/usr/bin/su"));
         }
         let said = own.all();
         assert!(said[0].contains("`/usr/bin/su`") && said[1].contains("port 8000"), "{said:?}");
+        assert!(said[1].contains("\"[::1]:8000\""), "{said:?}");
         assert_eq!((said.len(), shared.all().len()), (2, 1));
     }
 }

@@ -6,9 +6,9 @@ use crate::{
 };
 use avc::{Source, Verdict};
 use flask::{
-    AccessVector, Class, Explanation, InitialSid, Question, SecurityServer, Sid, perm, visible,
+    AccessVector, Class, Explanation, InitialSid, Question, SecurityServer, Sid, perm, visible_json,
 };
-use rustix::io::Errno;
+use rustix::{fs::Access as Mode, io::Errno};
 use std::{
     io::Write,
     path::Path,
@@ -71,11 +71,17 @@ pub struct Audit {
     has_trails: bool,
     wants_everything: bool,
     denials: Mutex<Denials>,
+    /// Whether the permissions of the file system refuse this user such a use of a path, whatever
+    /// Dewar does.
+    refuses: Refuses,
 }
+
+/// Whether somebody else than policy refuses to use a path so.
+pub type Refuses = Box<dyn Fn(&Path, Mode) -> bool + Send + Sync>;
 
 impl Audit {
     /// No record yet; contexts and explanations are those of `server`.
-    pub fn new(server: Arc<dyn SecurityServer>, trails: Vec<Trail>) -> Self {
+    pub fn new(server: Arc<dyn SecurityServer>, trails: Vec<Trail>, refuses: Refuses) -> Self {
         Self {
             server,
             has_trails: !trails.is_empty(),
@@ -83,6 +89,7 @@ impl Audit {
             trails: Mutex::new(trails),
             failure: Mutex::default(),
             denials: Mutex::default(),
+            refuses,
         }
     }
 
@@ -175,7 +182,8 @@ impl Audit {
             None if denied => self.explain(question, missing),
             None => Explanation::default(),
         };
-        let probed = denied && is_probe(caller, access, missing);
+        let natively = denied && self.is_refused_natively(caller, access, missing);
+        let probed = natively || denied && is_probe(caller, access, missing);
         Record {
             time: now(),
             granted,
@@ -197,6 +205,7 @@ impl Audit {
             refused_by: String::new(),
             instead: String::new(),
             probed,
+            natively,
             count: 1,
         }
     }
@@ -238,6 +247,31 @@ impl Audit {
         self.lock().keep(key, record);
     }
 
+    /// Whether the modes of files would have refused this user what was denied.
+    fn is_refused_natively(
+        &self,
+        caller: Caller<'_>,
+        access: &Access,
+        missing: AccessVector,
+    ) -> bool {
+        let (path, class) = (Path::new(&access.object), access.question.tclass);
+        let own = rustix::process::geteuid().as_raw();
+        let Ok(caller) = caller.identity() else { return false };
+        if own == 0 || caller.fsuid != own || caller.capabilities != 0 || !path.is_absolute() {
+            return false;
+        }
+        let is = |names: &[&str]| missing.names(class).any(|name| names.contains(&name));
+        if is(&["add_name", "remove_name", "create", "unlink", "rmdir", "link"]) {
+            (self.refuses)(path.parent().unwrap_or(path), Mode::WRITE_OK)
+        } else if is(&["write", "append"]) {
+            (self.refuses)(path, Mode::WRITE_OK)
+        } else if is(&["read", "open"]) {
+            (self.refuses)(path, Mode::READ_OK)
+        } else {
+            false
+        }
+    }
+
     fn explain(&self, question: Question, missing: AccessVector) -> Explanation {
         self.server.explain(question, missing).unwrap_or_else(|unreachable| Explanation {
             reason: unreachable.to_string(),
@@ -246,8 +280,8 @@ impl Audit {
     }
 }
 
-/// Whether programs do without what was denied: a log, who is logged in since when, what lies
-/// beside their own directory, or what the modes of files would have refused them natively.
+/// Whether programs do without what was denied: a log, who is logged in since when, or what lies
+/// beside their own directory.
 fn is_probe(caller: Caller<'_>, access: &Access, missing: AccessVector) -> bool {
     let class = access.question.tclass;
     if class == Class::UnixDgramSocket {
@@ -257,27 +291,7 @@ fn is_probe(caller: Caller<'_>, access: &Access, missing: AccessVector) -> bool 
     if ["/var/log/wtmp", "/run/utmp", "/var/run/utmp"].contains(&access.object.as_str()) {
         return true;
     }
-    let path = Path::new(&access.object);
-    if lists_above(caller, path, class, missing) {
-        return true;
-    }
-    let own = rustix::process::geteuid().as_raw();
-    let Ok(caller) = caller.identity() else { return false };
-    if own == 0 || caller.fsuid != own || caller.capabilities != 0 || !path.is_absolute() {
-        return false;
-    }
-    let is = |names: &[&str]| missing.names(class).any(|name| names.contains(&name));
-    let (path, mode) = if is(&["add_name", "remove_name", "create", "unlink", "rmdir", "link"]) {
-        (path.parent().unwrap_or(path), rustix::fs::Access::WRITE_OK)
-    } else if is(&["write", "append"]) {
-        (path, rustix::fs::Access::WRITE_OK)
-    } else if is(&["read", "open"]) {
-        (path, rustix::fs::Access::READ_OK)
-    } else {
-        return false;
-    };
-    let flags = rustix::fs::AtFlags::EACCESS;
-    rustix::fs::accessat(rustix::fs::CWD, path, mode, flags) == Err(Errno::ACCESS)
+    lists_above(caller, Path::new(&access.object), class, missing)
 }
 
 /// Whether a program lists a directory above its own: make looks there for what rules might need.
@@ -306,7 +320,7 @@ fn source_name(source: Source) -> &'static str {
 
 fn write_line(sink: &mut dyn Write, record: &Record) -> std::io::Result<()> {
     let line = serde_json::to_string(record)?;
-    sink.write_all((visible(&line) + "\n").as_bytes())
+    sink.write_all((visible_json(&line) + "\n").as_bytes())
 }
 
 #[cfg(test)]

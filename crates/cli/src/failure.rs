@@ -1,6 +1,6 @@
 //! How Dewar says that it did not do what it was asked to, and with which exit status.
 
-use crate::output::tell;
+use crate::{exhausted, output::tell};
 use miette::{Diagnostic, SourceCode};
 use profile::ProfileErrors;
 use security_server::PolicyErrors;
@@ -55,6 +55,9 @@ pub fn report(error: anyhow::Error) -> ExitCode {
         SETUP
     };
     tell!("dewar: {}", with_causes(&error));
+    if let Some(told) = exhausted::of(&error) {
+        tell!("dewar: {told}");
+    }
     ExitCode::from(status)
 }
 

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod exhausted;
 pub mod failure;
 pub mod help;
 pub mod look;

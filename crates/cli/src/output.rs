@@ -2,7 +2,7 @@
 
 use crate::args::show::ShowArgs;
 use anyhow::Context as _;
-use flask::visible;
+use flask::visible_json;
 use serde::Serialize;
 use std::io::{self, Write as _};
 
@@ -14,7 +14,7 @@ use std::io::{self, Write as _};
 /// `value` has no form in JSON.
 pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
-    Ok(text.lines().map(|line| visible(line) + "\n").collect())
+    Ok(text.lines().map(|line| visible_json(line) + "\n").collect())
 }
 
 /// Prints and keeps the report of a measurement as the arguments say. `table` makes it text, in

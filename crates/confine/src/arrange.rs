@@ -66,7 +66,7 @@ impl Arrangement {
             keep: keep.iter().cloned().collect(),
             opened,
             strict,
-            view: View { private_tmp, absent, keep, ..View::default() },
+            view: View { private_tmp, ways: ways(plan, &absent), absent, keep, ..View::default() },
             ..Self::default()
         };
         for place in &plan.places {
@@ -91,8 +91,21 @@ impl Arrangement {
         Self { looks: strict && hidden, ..Self::default() }
     }
 
-    /// The rights to a place that the kernel refuses whatever the envelope says: it is covered or
-    /// left out, or it does not exist, or its permissions keep the user away.
+    /// The rights to a place that the kernel refuses whatever the envelope says, as long as the run
+    /// lasts: it is left out, or its permissions keep the user away.
+    pub(crate) fn shielded_for_good(&self, place: &Subtree) -> Rights {
+        let path = &place.tree.path;
+        let keeps_away = || match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            found => is_kept_away(path, found.as_ref().ok()),
+        };
+        let is_shielded = self.leaves_out(path)
+            || !place.is_pattern && (place.kind == FileKind::Symlink || keeps_away());
+        if is_shielded { Rights::all() } else { Rights::empty() }
+    }
+
+    /// The same as things are when the run starts: also what is covered, or is not there, until
+    /// somebody outside replaces or makes it.
     pub(crate) fn shielded(&self, place: &Subtree) -> Rights {
         let path = &place.tree.path;
         if self.leaves_out(path) {
@@ -142,9 +155,13 @@ impl Arrangement {
         if place.any.intersects(content) || !(is_granted_around || is_opened) {
             return;
         }
+        // The files of processes come and go.
+        if place.is_pattern && path.starts_with("/proc") {
+            return;
+        }
         if let Some(files) = files(place) {
             // The view is built over the machine's own /proc, and the sandbox gets another.
-            let hides = place.hidden && !place.tree.path.starts_with("/proc");
+            let hides = place.hidden && !path.starts_with("/proc");
             let covers = if hides { &mut self.view.hollow } else { &mut self.view.denied };
             covers.extend(files);
             self.covered.insert(place.rule);
@@ -225,6 +242,21 @@ fn keep(plan: &Plan) -> Vec<PathBuf> {
     };
     let paths = granted.chain(plan.sockets.iter().filter(is_socket).cloned());
     paths.filter(|path| !PRIVATE.iter().any(|private| path == Path::new(private))).collect()
+}
+
+/// Directories on the way to what a rule names, where all around is left out: whether they are
+/// there is no secret, and programs make them anew (`mkdir -p`) before they use what lies in them.
+fn ways(plan: &Plan, absent: &[PathBuf]) -> Vec<PathBuf> {
+    let places = plan.places.iter().chain(&plan.patterns);
+    let above = places.flat_map(|place| place.tree.path.ancestors().skip(1));
+    let inside = |path: &&Path| absent.iter().any(|top| path.starts_with(top) && *path != top);
+    let ways: BTreeSet<&Path> = above.filter(inside).collect();
+    let is_shown = |path: &Path| plan.innermost(path).is_none_or(|place| !place.hidden);
+    let is_directory = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    ways.into_iter()
+        .filter(|path| is_shown(path) && is_directory(path))
+        .map(Path::to_owned)
+        .collect()
 }
 
 /// Whether some place or pattern hides something in a directory.

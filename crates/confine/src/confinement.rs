@@ -145,12 +145,13 @@ impl Confinement {
         let mut inside = first.clone();
         let withheld = inside.withhold_reads(&policy.labels.files, &shielded);
         let all = if lineage { plan } else { &inside };
-        let exactness = exactness(request, (all, &inside), &shielded, leaves_cores);
+        let exactness = exactness(request, (all, &inside), &arrangement, leaves_cores);
         let mut exactness = Exactness { withheld, ..exactness };
         let traps = traps(request, &policy, &arrangement, &exactness);
         // Mode `fast` stays fast: reading what the run has made under a label of its own is refused
         // there where the directory's label is.
         exactness.withheld.extend(inside.labels_of_its_own(&policy.labels.files));
+        exactness.withheld.extend(inside.labels_of_missing(&policy.labels.files));
         let inside = if decides { &inside } else { plan };
         let used = done_by_program(decides, exactness.first);
         let spec = LaunchSpec {
@@ -220,6 +221,8 @@ fn traps(
     let reads = exactness.all.contains(AccessFs::ReadFile | AccessFs::ReadDir);
     let own_network = request.own_loopback && request.namespaces.net;
     let (datagrams, listens) = policy.sockets.decided(own_network);
+    // On a loopback of the run's own, for a word about servers that nobody outside reaches.
+    let listens = listens || own_network;
     Traps {
         mode: request.mode,
         reads_exact: reads && exactness.withheld.is_empty(),
@@ -229,6 +232,7 @@ fn traps(
         lineage,
         datagrams,
         listens,
+        own_ports: policy.sockets.have_own_ports(),
         keeps_sockets: !request.takes_descriptors,
         one_id: request.namespaces.user,
         // Nobody labels what is in it, so domains would meet there.
@@ -238,14 +242,29 @@ fn traps(
 
 /// The rights for which the kernel refuses exactly what policy refuses: for every domain, and for
 /// the first one as long as every process is in that.
+///
+/// What is covered when the run starts is not any more once somebody outside has replaced it (an
+/// editor that saves it), and what a pattern names may be made at any time. So opening is exact
+/// only where that cannot be; mode `fast` says that it reads such files.
 fn exactness(
     request: &Request,
     (plan, first): (&Plan, &Plan),
-    shielded: &dyn Fn(&Subtree) -> Rights,
+    arrangement: &Arrangement,
     leaves_cores: bool,
 ) -> Exactness {
     let handled = request.landlock.map_or(Rights::empty(), AccessFs::from_all);
-    let of = |plan: &Plan| plan.exact(shielded) & handled;
+    // With a right to write in the envelope, a process that can raise its limits and dies of a
+    // signal would leave its memory, a core file: after a change where nothing may be written any
+    // more, or, of another domain, where the first one can read it.
+    let handled = if leaves_cores { handled & !WRITES } else { handled };
+    let until_changed = match request.mode {
+        Mode::All => !(READS | WRITES),
+        Mode::Fast => !WRITES,
+    };
+    let of = |plan: &Plan| {
+        let now = plan.exact(&|place| arrangement.shielded(place)) & until_changed;
+        (now | plan.exact(&|place| arrangement.shielded_for_good(place))) & handled
+    };
     if plan.domains.len() == 1 {
         let exact = of(plan);
         return Exactness { all: exact, first: exact, withheld: Vec::new() };
@@ -261,12 +280,6 @@ fn exactness(
         if around_proc.intersects(rights) {
             for_first &= !rights;
         }
-    }
-    if leaves_cores {
-        // The envelope lies around all domains. With a right to write in it, a process of another
-        // one that dies of a signal would leave its memory, a core file, where the first domain can
-        // read it.
-        for_first &= !WRITES;
     }
     Exactness { all: for_all, first: for_first, withheld: Vec::new() }
 }

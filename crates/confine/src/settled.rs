@@ -15,6 +15,7 @@ pub use files::OutOfReach;
 
 use crate::{
     filter::Traps,
+    launch::Envelope,
     plan::{Plan, Rights, entered},
     policy::{KernelPolicy, Sockets, allowed},
 };
@@ -22,7 +23,7 @@ use files::{Grants, Hidden};
 use flask::{AccessVector, Class, SecurityServer, Sid, Unreachable, perm};
 use landlock::AccessFs;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A permission on a domain's own label that the kernel grants without asking anybody, for some
 /// filters.
@@ -73,6 +74,15 @@ const UNDECIDED: [Undecided; 6] = [
     },
 ];
 
+/// Where an envelope grants executing in vain: nothing is there, and around it nothing is granted.
+fn missing(envelope: &Envelope) -> Vec<PathBuf> {
+    let executes = envelope.rules.iter().filter(|(_, rights)| rights.contains(AccessFs::Execute));
+    let (there, missing): (Vec<&Path>, Vec<&Path>) =
+        executes.map(|(path, _)| path.as_path()).partition(|path| path.symlink_metadata().is_ok());
+    let is_granted = |path: &Path| there.iter().any(|around| path.starts_with(around));
+    missing.into_iter().filter(|path| !is_granted(path)).map(Path::to_owned).collect()
+}
+
 /// What holds in the kernel until the end of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settled {
@@ -90,6 +100,9 @@ pub struct Settled {
     grants: Grants,
     /// What the envelope grants below each path; `None` without an envelope.
     envelope: Option<Vec<(PathBuf, u64)>>,
+    /// Where the envelope was to grant executing, and nothing was.
+    #[serde(default)]
+    missing: Vec<PathBuf>,
     view: Hidden,
 }
 
@@ -132,8 +145,16 @@ impl Settled {
             kept: spec.capabilities,
             grants: Grants::of(&policy.plan),
             envelope,
+            missing: spec.envelope.as_ref().map(missing).unwrap_or_default(),
             view: Hidden::by(&spec.view),
         })
+    }
+
+    /// Whether the kernel lets nobody execute at `path`, although policy did at the start, as
+    /// nothing was there.
+    #[must_use]
+    pub fn was_missing(&self, path: &Path) -> bool {
+        self.missing.iter().any(|missing| path.starts_with(missing))
     }
 
     /// Whether opens for reading never come to the monitor.

@@ -227,6 +227,8 @@ fn waterfall(outcome: &ExperimentResult) -> Figure {
     }
 }
 
+const LEFT_OUT: &str = "Starting Dewar is left out; `dewar bench start` measures it.";
+
 fn headline(outcome: &ExperimentResult) -> String {
     let of = |name: &str| {
         let row = outcome.rows.iter().find(|row| outcome.setting(row) == name)?;
@@ -234,7 +236,9 @@ fn headline(outcome: &ExperimentResult) -> String {
     };
     let (all, fast) = (of("+ decisions"), of("mode fast"));
     if all.is_none() && fast.is_none() {
-        return "What Dewar costs this command cannot be told of so few rounds.".to_owned();
+        return format!(
+            "What Dewar costs this command cannot be told of so few rounds. {LEFT_OUT}"
+        );
     }
     let said = |found: Option<(f64, bench::pairs::Verdict)>| match found {
         Some((_, verdict @ bench::pairs::Verdict::NoDifference { .. })) => {
@@ -254,5 +258,5 @@ fn headline(outcome: &ExperimentResult) -> String {
             (all - fast) * 100.0
         );
     }
-    text + "."
+    format!("{text}. {LEFT_OUT}")
 }

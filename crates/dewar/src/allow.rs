@@ -5,7 +5,7 @@ use crate::{
     failure::{Failed, Usage},
     fitting::{Fitting, Target, file_of, undo},
     machine, output,
-    proposal::{Proposal, beside, is_name_of, made_first, of_file},
+    proposal::{Proposal, beside, is_name_of, made_first, named_hosts, of_file},
     receipt,
     run::{Denial, Journal, RunRecord},
 };
@@ -225,13 +225,15 @@ fn fitting(args: &AllowArgs, record: &RunRecord) -> anyhow::Result<Fitting> {
     let Some(variables) = record.variables.clone() else {
         bail!(Usage("this run was recorded by an older Dewar; run the command again".into()));
     };
-    if let Some(file) = args.write.as_ref().filter(|file| file.exists()) {
-        return Fitting::of_file(file, variables);
-    }
-    match file_of(&record.argument, &record.directory).filter(|_| args.write.is_none()) {
-        Some(file) => Fitting::of_file(&file, variables),
-        None => Fitting::extending(&record.argument, &record.directory, variables),
-    }
+    let fitting = match args.write.as_ref().filter(|file| file.exists()) {
+        Some(file) => Fitting::of_file(file, variables),
+        None => match file_of(&record.argument, &record.directory).filter(|_| args.write.is_none())
+        {
+            Some(file) => Fitting::of_file(&file, variables),
+            None => Fitting::extending(&record.argument, &record.directory, variables),
+        },
+    };
+    Ok(fitting?.naming(named_hosts(&record.command)))
 }
 
 /// What the change is, and what else it grants.
@@ -250,8 +252,8 @@ fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyh
         if let Some(beside) = beside(&also) {
             writeln!(text, "  {beside}")?;
         }
-        if let Some(directory) = made_first(line, &old, &fitting.scope) {
-            writeln!(text, "  it is not there: make it before the run, or grant {directory}")?;
+        if let Some(said) = made_first(line, &old, &fitting.scope) {
+            writeln!(text, "  {said}")?;
         }
     }
     for (denial, why) in &proposal.left {

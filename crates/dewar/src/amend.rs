@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use monitor::RevokeMode;
 use profile::{AmendedObject, Amendment, AmendmentKind};
-use std::time::SystemTime;
+use std::{path::Path, time::SystemTime};
 
 /// What is taken or given: exactly one of these.
 #[derive(Debug, Args)]
@@ -66,7 +66,16 @@ impl Amend<'_> {
         let (domain, object) = (self.object.domain.clone(), self.object.object()?);
         let mut amendment = Amendment { when: SystemTime::now(), kind: self.kind, domain, object };
         resolve(&mut amendment);
+        let glob = match (&amendment.kind, &amendment.object) {
+            (AmendmentKind::Revoke, AmendedObject::Files(glob) | AmendedObject::Write(glob)) => {
+                Some(glob.clone())
+            }
+            _ => None,
+        };
         let change = run.change(Request::Amend(amendment, self.mode))?;
+        if let Some(remark) = glob.and_then(|glob| not_met(&glob)) {
+            crate::output::tell!("dewar: {remark}");
+        }
         receipt::print(&change, self.json)
     }
 }
@@ -97,6 +106,40 @@ fn absolute(glob: &str) -> anyhow::Result<String> {
     let here = here.to_str().context("the working directory has a name that is not Unicode")?;
     let glob = glob.strip_prefix("./").unwrap_or(glob);
     Ok(format!("{}/{glob}", literal(here)))
+}
+
+/// What a pattern for files, now that it has been taken, has not met, and may have been meant.
+fn not_met(glob: &str) -> Option<String> {
+    let is_there = |path: &str| Path::new(path).symlink_metadata().is_ok();
+    if glob.starts_with("${") {
+        return None;
+    }
+    match plain(glob) {
+        Some(path) if is_there(&path) => None,
+        Some(path) => Some(format!(
+            "nothing is at `{path}` now; what lay there, and was moved away, is not taken"
+        )),
+        None if is_there(glob) => Some(format!(
+            "`{glob}` is a pattern, and the file of that very name may not be among what it stands \
+             for: write `{}`",
+            literal(glob)
+        )),
+        None => None,
+    }
+}
+
+/// The path that a pattern stands for, if it stands for one.
+fn plain(glob: &str) -> Option<String> {
+    let mut path = String::with_capacity(glob.len());
+    let mut letters = glob.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => path.push(letters.next()?),
+            '*' | '?' | '[' | '{' => return None,
+            letter => path.push(letter),
+        }
+    }
+    Some(path)
 }
 
 /// The pattern for `path` and nothing else.
@@ -135,5 +178,21 @@ mod tests {
             assert_eq!(absolute(absolute_one).unwrap(), absolute_one);
         }
         assert_eq!(literal(r"/a*[b]{c}$d\e"), r"/a\*\[b]\{c}\$d\\e");
+    }
+
+    #[test]
+    fn what_a_pattern_has_not_met_is_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| format!("{}/{name}", directory.path().display());
+        for name in ["[id].tsx", "there"] {
+            std::fs::write(path(name), "").unwrap();
+        }
+        let said = |name: &str| not_met(&path(name)).unwrap_or_default();
+        assert!(said("gone").contains("nothing is at"));
+        assert!(said("[id].tsx").contains(r"write `") && said("[id].tsx").contains(r"\[id].tsx`"));
+        for met in ["there", r"\[id].tsx", "*.tsx"] {
+            assert_eq!(said(met), "", "{met}");
+        }
+        assert_eq!(not_met("${home}/x"), None);
     }
 }

@@ -46,8 +46,10 @@ struct ReceiptDocument {
     stopped_seconds: f64,
     /// From then until the change was complete.
     took_seconds: f64,
-    /// Who held what was taken back.
+    /// Who held what was taken back: as many as have room in 1 MiB, in a list of changes in 8 KiB.
     holders: Vec<HolderDocument>,
+    /// Further holders, who are only counted.
+    more: u32,
     /// What the new policy gives and the view of the run keeps away.
     out_of_reach: Vec<OutOfReachDocument>,
 }
@@ -139,6 +141,7 @@ fn receipt(of: &Receipt) -> ReceiptDocument {
         stopped_seconds: of.stopped.as_secs_f64(),
         took_seconds: of.took.as_secs_f64(),
         holders: of.holders.iter().map(holder).collect(),
+        more: of.more,
         out_of_reach: out_of_reach
             .map(|it| OutOfReachDocument { path: it.path.clone(), why: it.why.clone() })
             .collect(),

@@ -1,6 +1,9 @@
 //! `dewar doctor`: what this machine can enforce.
 
-use crate::{machine, output, run::REQUIRED};
+use crate::{
+    machine, output,
+    run::{REQUIRED, is_inside},
+};
 use clap::Args;
 use cli::look::{self, BAD, FAINT, GOOD, STRONG, WARN, paint};
 use confine::layers::{Layer, Layers};
@@ -33,12 +36,14 @@ pub(crate) struct DoctorArgs {
 
 /// Carries out `dewar doctor`.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
+    let is_inside = is_inside();
     let layers = machine::layers(Layers::probe(), &args.without)?;
     if args.json {
-        return Ok(output::print(output::json(&DoctorDocument::of(&layers))?.as_bytes())?);
+        let document = DoctorDocument::of(&layers, is_inside);
+        return Ok(output::print(output::json(&document)?.as_bytes())?);
     }
     let width = look::columns().unwrap_or(usize::MAX);
-    Ok(look::show(&tell(&layers, width)?)?)
+    Ok(look::show(&tell(&layers, is_inside, width)?)?)
 }
 
 /// The version of [`DoctorDocument`].
@@ -50,8 +55,8 @@ const SCHEMA: &str = "dewar/doctor/1";
 pub(crate) struct DoctorDocument {
     /// Which document this is, and in which version.
     schema: &'static str,
-    /// `full`, `enough` (what is missing can be done without), or `none`: then `dewar run` needs
-    /// `--allow-degraded`.
+    /// `full`, `enough` (what is missing can be done without), `inside` (of a run: its layers hold
+    /// for those in it), or `none`: then `dewar run` needs `--allow-degraded`.
     verdict: &'static str,
     /// In the order in which they are put on.
     layers: Vec<LayerDocument>,
@@ -74,7 +79,7 @@ struct LayerDocument {
 }
 
 impl DoctorDocument {
-    fn of(layers: &Layers) -> Self {
+    fn of(layers: &Layers, is_inside: bool) -> Self {
         let layer = |of: &Layer| LayerDocument {
             name: of.name,
             available: of.available,
@@ -88,6 +93,8 @@ impl DoctorDocument {
             "full"
         } else if layers.iter().all(|layer| layer.available || !layer.required) {
             "enough"
+        } else if is_inside {
+            "inside"
         } else {
             "none"
         };
@@ -97,7 +104,11 @@ impl DoctorDocument {
 
 /// The layers, for people: the verdict first, then each with what it is for, and what is missing
 /// with its price.
-pub(crate) fn tell(layers: &Layers, width: usize) -> Result<String, std::fmt::Error> {
+pub(crate) fn tell(
+    layers: &Layers,
+    is_inside: bool,
+    width: usize,
+) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let missing = layers.layers.iter().filter(|layer| !layer.available).count();
     let needed: Vec<&str> = REQUIRED
@@ -113,6 +124,11 @@ pub(crate) fn tell(layers: &Layers, width: usize) -> Result<String, std::fmt::Er
         (_, true) => format!(
             "{WARN}Dewar holds here{WARN:#}: {missing} of {count} layers {} missing, none that it cannot do without",
             if missing == 1 { "is" } else { "are" }
+        ),
+        (_, false) if is_inside => format!(
+            "{WARN}This is inside of a run{WARN:#}: `dewar run` works here, within what the run around it grants, and that \
+             one's layers hold; below is what could be laid down anew, which lacks {}",
+            needed.join(", ")
         ),
         (_, false) => format!(
             "{BAD}Dewar does not start here{BAD:#}: it lacks {}; --allow-degraded runs nevertheless, weaker",
@@ -188,7 +204,7 @@ mod tests {
         };
         let layers =
             Layers { layers: vec![layer("user", None), layer("mount", Some("forbidden"))] };
-        let text = look::plain(&tell(&layers, usize::MAX).unwrap());
+        let text = look::plain(&tell(&layers, false, usize::MAX).unwrap());
         assert!(text.contains("yes  user  ") && text.contains("NO   mount  "), "{text}");
         assert!(
             text.contains("because: forbidden") && text.contains("lost:    the price"),
@@ -225,7 +241,8 @@ mod tests {
         ));
         let none = Layers { layers };
         crate::screens::screen("doctor", |width| {
-            [&all, &some, &none].map(|layers| tell(layers, width).unwrap()).join("\n")
+            let cases = [(&all, false), (&some, false), (&none, false), (&none, true)];
+            cases.map(|(layers, is_inside)| tell(layers, is_inside, width).unwrap()).join("\n")
         });
     }
 }

@@ -6,9 +6,10 @@ mod tests;
 
 use crate::{
     amend::literal,
+    control::Begun,
     groups::{Group, groups},
     output,
-    proposal::{Proposal, is_guarded, of_file},
+    proposal::{NATIVELY, Proposal, is_guarded, of_file},
     receipt,
     run::document::RunDocument,
     run::{Denial, Journal, RunRecord, guarded, lacking},
@@ -16,7 +17,7 @@ use crate::{
 use clap::Args;
 use cli::look::{self, BAD, FAINT, GOOD, STRONG, paint};
 use monitor::visible;
-use remedy::{entry, in_profile, made_first, powers};
+use remedy::{entry, in_profile, made_first, named_hosts, powers};
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = "\
@@ -63,7 +64,11 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         (_, true) => fragment(&record)?,
         _ => {
             let layout = Layout { all: args.all, width: look::columns().unwrap_or(usize::MAX) };
-            return Ok(look::show(&tell(&record, layout)?)?);
+            let is_last = args.run.as_deref().is_none_or(|run| run == "last");
+            let killed = is_last.then(Begun::killed).flatten();
+            let before = killed.map(|killed| killed.told() + ". This is the run before:");
+            let before = before.map(|text| look::fill(text.split(' '), 0, layout.width) + "\n");
+            return Ok(look::show(&(before.unwrap_or_default() + &tell(&record, layout)?))?);
         }
     };
     Ok(output::print(text.as_bytes())?)
@@ -133,10 +138,11 @@ pub(crate) fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fm
     for line in lacking(record) {
         writeln!(text, "{}", look::fill(line.split(' '), 0, layout.width))?;
     }
-    for remark in &record.remarks {
+    // What succeeds needs no word.
+    for remark in record.remarks.iter().filter(|_| record.status != 0) {
         writeln!(text, "{}", visible(remark))?;
     }
-    tell_denials(&mut text, record, layout)?;
+    tell_denials(&mut text, &Told { run: record, kept: kept_back(record) }, layout)?;
     if !record.changes.is_empty() {
         writeln!(text, "\nchanged while it ran:")?;
     }
@@ -170,8 +176,39 @@ pub(crate) fn heading(record: &RunRecord, width: usize) -> String {
     format!("`{STRONG}{command}{STRONG:#}` under {profile}: exit status {status}\n")
 }
 
+/// A run, and which of its denials stay whatever is added to its profile, and why.
+struct Told<'a> {
+    run: &'a RunRecord,
+    kept: Vec<(&'a Denial, String)>,
+}
+
+impl Told<'_> {
+    /// What is said in the place of a line that would not help.
+    fn unhelpable(&self, denial: &Denial) -> Option<String> {
+        let (_, why) = self.kept.iter().find(|(kept, _)| std::ptr::eq(*kept, denial))?;
+        Some(format!("no line helps: {why}"))
+    }
+}
+
+/// The denials that the profile's own file wants. Nothing is looked up.
+fn kept_back(record: &RunRecord) -> Vec<(&Denial, String)> {
+    const MOST: usize = 100;
+    let denials = record.denials.iter().filter(|denial| !denial.profile_rules.is_empty());
+    let denials: Vec<&Denial> = denials.take(MOST).collect();
+    let Some(fitting) = (!denials.is_empty()).then(|| of_file(record).ok()).flatten() else {
+        return Vec::new();
+    };
+    let named: Vec<_> = denials.iter().map(|denial| denial.record.object.clone().into()).collect();
+    let Ok(proposal) = Proposal::of(&fitting.unresolved(), &denials, &named) else {
+        return Vec::new();
+    };
+    let kept = |denial: &&'_ Denial| proposal.kept_back(denial).map(str::to_owned);
+    denials.iter().filter_map(|denial| Some((*denial, kept(denial)?))).collect()
+}
+
 /// The denials in groups, or each for itself.
-fn tell_denials(text: &mut String, record: &RunRecord, layout: Layout) -> std::fmt::Result {
+fn tell_denials(text: &mut String, told: &Told<'_>, layout: Layout) -> std::fmt::Result {
+    let record = told.run;
     let alone = |(index, denial): (usize, _)| {
         let denial: &Denial = denial;
         Group { pattern: denial.record.object.clone(), members: vec![(index + 1, denial)] }
@@ -182,7 +219,7 @@ fn tell_denials(text: &mut String, record: &RunRecord, layout: Layout) -> std::f
     };
     let most = if layout.all { usize::MAX } else { MOST_GROUPS };
     for group in groups.iter().take(most) {
-        tell_group(text, (record, group), layout)?;
+        tell_group(text, (told, group), layout)?;
     }
     let hidden = groups.iter().skip(most);
     if let more @ 1.. = hidden.clone().count() {
@@ -194,7 +231,7 @@ fn tell_denials(text: &mut String, record: &RunRecord, layout: Layout) -> std::f
 
 fn tell_group(
     text: &mut String,
-    (run, group): (&RunRecord, &Group<'_>),
+    (run, group): (&Told<'_>, &Group<'_>),
     layout: Layout,
 ) -> std::fmt::Result {
     let (_, denial) = group.members[0];
@@ -229,6 +266,13 @@ fn tell_group(
         let unguarded = entry("files.unguarded", &literal(&directory));
         return row(text, layout, "in a profile", &unguarded);
     }
+    if record.natively {
+        return row(text, layout, "natively", NATIVELY);
+    }
+    let kept: Option<Vec<_>> = group.members.iter().map(|(_, it)| run.unhelpable(it)).collect();
+    if let Some(why) = kept.and_then(|kept| kept.into_iter().next()) {
+        return row(text, layout, "in a profile", &why);
+    }
     let allow = match group.numbers() {
         numbers if numbers.len() <= 40 => format!("dewar allow {numbers} --dry-run"),
         _ => "dewar allow --all --dry-run".to_owned(),
@@ -253,7 +297,7 @@ fn row(text: &mut String, layout: Layout, name: &str, value: &str) -> std::fmt::
 /// One denial; its number takes `indent` columns of the first line.
 fn tell_denial(
     text: &mut String,
-    (run, denial): (&RunRecord, &Denial),
+    (told, denial): (&Told<'_>, &Denial),
     indent: usize,
     layout: Layout,
 ) -> std::fmt::Result {
@@ -261,10 +305,10 @@ fn tell_denial(
     let times = if record.count > 1 { format!(", {} times", record.count) } else { String::new() };
     let missing = record.missing.join(" ");
     let (comm, object) = (visible(&record.comm), visible(&record.object));
-    let told = format!(
+    let head = format!(
         "{STRONG}{comm}{STRONG:#} may not {BAD}{missing}{BAD:#} {STRONG}{object}{STRONG:#}{times}"
     );
-    writeln!(text, "{}", look::fill(told.split(' '), indent, layout.width))?;
+    writeln!(text, "{}", look::fill(head.split(' '), indent, layout.width))?;
     let mut line = |name: &str, value: &str| row(text, layout, name, value);
     line("program", &record.program)?;
     line("call", &record.call)?;
@@ -288,7 +332,18 @@ fn tell_denial(
         line("guard", &why)?;
         return line("in a profile", &entry("files.unguarded", &literal(&directory)));
     }
+    if record.natively {
+        return line("natively", NATIVELY);
+    }
     line("would allow", record.would_allow.as_deref().unwrap_or_default())?;
-    line("in a profile", &in_profile(denial, run.variables.as_ref()).unwrap_or_default())?;
+    if let Some(why) = told.unhelpable(denial) {
+        return line("in a profile", &why);
+    }
+    let lines = in_profile(denial, told.run.variables.as_ref()).unwrap_or_default();
+    if let Some(hosts) = named_hosts(record, &told.run.command) {
+        line("in a profile", &hosts)?;
+        return line("or", &lines);
+    }
+    line("in a profile", &lines)?;
     line("or", &made_first(denial).unwrap_or_default())
 }

@@ -42,7 +42,7 @@ impl Group<'_> {
 }
 
 /// What makes denials one kind: all but the object, and how often.
-type Kind<'a> = (&'a str, &'a str, &'a str, &'a str, Vec<&'a str>, &'a [String]);
+type Kind<'a> = (&'a str, &'a str, &'a str, &'a str, Vec<&'a str>, &'a [String], bool);
 
 /// The groups in the order of their first members.
 pub(crate) fn groups(denials: &[Denial]) -> Vec<Group<'_>> {
@@ -57,6 +57,7 @@ pub(crate) fn groups(denials: &[Denial]) -> Vec<Group<'_>> {
             record.tclass.as_str(),
             missing,
             denial.profile_rules.as_slice(),
+            record.natively,
         );
         kinds.entry(kind).or_default().push((index + 1, denial));
     }

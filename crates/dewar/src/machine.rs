@@ -7,10 +7,12 @@ use daemon_client::DaemonDirs;
 use profile::{Addresses, Registries, Variables};
 use realpath::RealPaths;
 use registries::{ConfigRoots, Tool};
+use rustix::fs::Mode;
 use std::{
     collections::BTreeMap,
     io,
     net::{IpAddr, ToSocketAddrs as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     thread,
 };
@@ -29,6 +31,7 @@ pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Resul
         tmp,
         user: std::env::var("USER").unwrap_or_default(),
         nameservers: nameservers(),
+        confidential: confidential()?,
         kept: kept(&paths),
         fixed: Vec::new(),
         led: Vec::new(),
@@ -56,6 +59,7 @@ pub(crate) fn variables_inside(
         tmp,
         user: std::env::var("USER").unwrap_or_default(),
         nameservers: nameservers(),
+        confidential: confidential()?,
         kept: kept(&paths),
         fixed: Vec::new(),
         led: Vec::new(),
@@ -83,6 +87,43 @@ fn registries(workspace: &Path, home: &Path, paths: &RealPaths) -> BTreeMap<Stri
         (tool.name().to_owned(), registries)
     });
     all.collect()
+}
+
+/// What lies in `/etc` and not everybody may read, if the user may: root owns most of it, and an
+/// owner without capabilities reads it still.
+fn confidential() -> anyhow::Result<Vec<PathBuf>> {
+    let settings = Path::new("/etc");
+    let user = rustix::process::geteuid();
+    let owner = settings.metadata().map(|found| found.uid());
+    if !user.is_root() && owner.is_ok_and(|owner| owner != user.as_raw()) {
+        return Ok(Vec::new());
+    }
+    let mut all = Vec::new();
+    add_confidential(settings, &mut all);
+    if let Some(path) = all.iter().find(|path| !is_writable(path)) {
+        bail!(Usage(format!("cannot keep back {path:?}: {UNWRITABLE}")));
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// Adds what not everybody may reach in `directory`. Links lead to what has rights of its own.
+fn add_confidential(directory: &Path, all: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let kind = entry.file_type();
+        if kind.as_ref().is_ok_and(|kind| kind.is_symlink()) {
+            continue;
+        }
+        let is_directory = kind.is_ok_and(|kind| kind.is_dir());
+        let needed = if is_directory { Mode::XOTH } else { Mode::ROTH };
+        match entry.metadata() {
+            Ok(found) if found.mode() & needed.bits() != 0 && is_directory => {
+                add_confidential(&entry.path(), all);
+            }
+            Ok(found) if found.mode() & needed.bits() != 0 => {}
+            _ => all.push(entry.path()),
+        }
+    }
 }
 
 /// Where Dewar keeps what it believes later: compiled plugins with the key that vouches for them,

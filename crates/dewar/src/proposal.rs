@@ -4,6 +4,7 @@ use crate::{
     amend::literal,
     failure::Usage,
     fitting::{Fitting, access, file_of},
+    learn::hosts::endpoints,
     run::{Denial, RunRecord, guarded},
 };
 use anyhow::bail;
@@ -13,9 +14,16 @@ use learn::{
 use monitor::{Record, visible};
 use profile::{Host, Kept, Variables};
 use std::{
+    collections::BTreeSet,
     net::IpAddr,
     path::{Path, PathBuf},
 };
+
+/// Begins the reason why a denial stays that the profile's own file wants.
+const KEPT_BACK: &str = "the profile itself keeps it back";
+
+/// A denial, and the lines that would allow it.
+type Found<'a> = (&'a Denial, Vec<Line>);
 
 /// Lines, and what is not among them.
 pub(crate) struct Proposal<'a> {
@@ -27,12 +35,17 @@ pub(crate) struct Proposal<'a> {
     addresses: Addresses,
 }
 
+/// What is said of what the permissions of files refuse, whatever a profile grants.
+pub(crate) const NATIVELY: &str =
+    "you may not either: the permissions of the file system refuse it without Dewar, too";
+
 /// The profile of a run, as it was.
 pub(crate) fn of_file(record: &RunRecord) -> anyhow::Result<Fitting> {
     let Some(variables) = record.variables.clone() else {
         bail!(Usage("this run was recorded by an older Dewar; run the command again".into()));
     };
-    of_profile(&record.argument, &record.directory, variables)
+    let fitting = of_profile(&record.argument, &record.directory, variables)?;
+    Ok(fitting.naming(named_hosts(&record.command)))
 }
 
 /// The profile that was named so in `directory`.
@@ -72,49 +85,67 @@ impl<'a> Proposal<'a> {
                 Err(why) => proposal.left.push((denial, why)),
             }
         }
-        proposal.take(fitting, found);
+        let found = proposal.nameable(fitting, found);
+        let found = proposal.helpful(fitting, found, denials.iter().copied().zip(&all));
+        proposal.lines = together(&found);
         proposal.lines.sort();
         proposal
             .lines
             .dedup_by(|a, b| (&a.domain, &a.key, &a.value) == (&b.domain, &b.key, &b.value));
-        // What the profile itself hides stays so whatever is added to the same file.
-        if let Ok(after) = fitting.judge(&proposal.lines) {
-            for (denial, access) in denials.iter().zip(&all) {
-                let is_left = proposal.left.iter().any(|(left, _)| std::ptr::eq(*left, *denial));
-                let is_new = access.wants("add_name") || access.tclass.ends_with("_socket");
-                if !is_left
-                    && !is_new
-                    && !after.missing(access).is_empty()
-                    && !is_guarded(&denial.record)
-                {
-                    let place = denial.profile_rules.first().cloned().unwrap_or_default();
-                    let why =
-                        format!("the profile itself keeps it back ({place}): change that line");
-                    proposal.left.push((denial, why));
-                }
-            }
-        }
         Ok(proposal)
     }
 
-    /// Takes the lines that were found for denials. A program chooses names: one that no policy can
-    /// hold is left out, and the rest are taken all the same.
-    fn take(&mut self, fitting: &Fitting, found: Vec<(&'a Denial, Vec<Line>)>) {
-        let together: Vec<Line> = found.iter().flat_map(|(_, lines)| lines).cloned().collect();
-        let are_good = fitting.judge(&together).is_ok();
+    /// The lines that were found for denials, but for those that no policy can hold: a program
+    /// chooses names.
+    fn nameable(&mut self, fitting: &Fitting, found: Vec<Found<'a>>) -> Vec<Found<'a>> {
+        if fitting.judge(&together(&found)).is_ok() {
+            return found;
+        }
+        let mut good = Vec::new();
         for (denial, lines) in found {
-            if are_good || lines.is_empty() {
-                self.lines.extend(lines);
-                continue;
-            }
             match fitting.judge(&lines) {
-                Ok(_) => self.lines.extend(lines),
+                Ok(_) => good.push((denial, lines)),
                 Err(error) => {
                     let why = format!("no profile can name it: {error:#}; give it another name");
                     self.left.push((denial, why));
                 }
             }
         }
+        good
+    }
+
+    /// The same without the lines that do not help: what the profile itself hides stays so
+    /// whatever is added to the same file.
+    fn helpful<'b>(
+        &mut self,
+        fitting: &Fitting,
+        mut found: Vec<Found<'a>>,
+        all: impl Iterator<Item = (&'a Denial, &'b Access)>,
+    ) -> Vec<Found<'a>> {
+        let Ok(after) = fitting.judge(&together(&found)) else { return found };
+        for (denial, access) in all {
+            let is_it = |other: &Denial| std::ptr::eq(other, denial);
+            let is_new = access.wants("add_name") || access.tclass.ends_with("_socket");
+            if is_new
+                || asks_for_names(&denial.record) && !fitting.named_hosts.is_empty()
+                || self.left.iter().any(|(left, _)| is_it(left))
+                || after.missing(access).is_empty()
+                || is_guarded(&denial.record)
+            {
+                continue;
+            }
+            let place = denial.profile_rules.first().cloned().unwrap_or_default();
+            let why = format!("{KEPT_BACK} ({place}): change that line");
+            self.left.push((denial, why));
+            found.retain(|(other, _)| !is_it(other));
+        }
+        found
+    }
+
+    /// Why no line of the profile helps against a denial, where the profile itself is the reason.
+    pub(crate) fn kept_back(&self, denial: &Denial) -> Option<&str> {
+        let mut left = self.left.iter().filter(|(left, _)| std::ptr::eq(*left, denial));
+        left.find_map(|(_, why)| why.starts_with(KEPT_BACK).then_some(why.as_str()))
     }
 
     /// The addresses that an endpoint's name stands for.
@@ -136,6 +167,9 @@ impl<'a> Proposal<'a> {
         if !record.refused_by.is_empty() {
             return Err(format!("{} refuses it: {}", record.refused_by, record.reason));
         }
+        if record.natively && !named.iter().any(|named| is_name_of(named, &record.object)) {
+            return Err(NATIVELY.into());
+        }
         if denial.profile_rules.iter().any(|rule| rule.starts_with("revoked by ")) {
             return Err("it was revoked while it ran, and is granted by the profile".into());
         }
@@ -151,6 +185,16 @@ impl<'a> Proposal<'a> {
         }
         if missing(access, judge).is_empty() {
             return Ok(Vec::new());
+        }
+        if asks_for_names(record) && !fitting.named_hosts.is_empty() {
+            let (domain, key) = (access.domain().map(str::to_owned), "network.connect".to_owned());
+            let line = |value: &String| Line {
+                domain: domain.clone(),
+                key: key.clone(),
+                value: value.clone(),
+                comment: comment.clone(),
+            };
+            return Ok(fitting.named_hosts.iter().map(line).collect());
         }
         if let Some((kept, place)) = kept(denial).filter(|(_, place)| *place == record.object) {
             if kept != Kept::Led {
@@ -187,7 +231,32 @@ impl<'a> Proposal<'a> {
                 "name a host and its port, as in network.connect = [\"example.org:443\"]".into()
             );
         }
-        Ok(found.into_iter().map(|line| Line { comment: comment.clone(), ..line }).collect())
+        let own = |line| Line { comment: comment.clone(), ..line };
+        Ok(found.into_iter().map(own).map(|line| made(line, access, judge, &scope)).collect())
+    }
+}
+
+/// The hosts that a command names, each with its port.
+pub(crate) fn named_hosts(command: &[String]) -> BTreeSet<String> {
+    command.iter().flat_map(|word| endpoints(word)).collect()
+}
+
+/// Whether a program asked for the address of a name, as far as its denial tells.
+pub(crate) fn asks_for_names(record: &Record) -> bool {
+    let is_port = || record.object.trim_end_matches("/udp").ends_with(":53");
+    record.tclass == "endpoint" && is_port() || record.tclass == "udp_socket"
+}
+
+fn together(found: &[Found<'_>]) -> Vec<Line> {
+    found.iter().flat_map(|(_, lines)| lines).cloned().collect()
+}
+
+/// A line for a directory that the run was to make where it sees nothing: Dewar makes it.
+fn made(line: Line, access: &Access, judge: &Judge, scope: &Scope) -> Line {
+    let is_made = access.call.starts_with("mkdir") && !line.value.ends_with('/');
+    match is_made && line.is_shut_in(judge, scope) {
+        true => Line { value: line.value + "/", ..line },
+        false => line,
     }
 }
 
@@ -237,14 +306,23 @@ pub(crate) fn beside(also: &Widening) -> Option<String> {
     Some(format!("also {files} there already; {}", named.join("; ")))
 }
 
-/// The directory of a file that is granted by itself and does not exist, where the run sees nothing
-/// of that directory: the file cannot be made there.
+/// What is said of a line for something that is not there, in a directory of which the run sees
+/// nothing: it cannot be made there.
 pub(crate) fn made_first(line: &Line, old: &Judge, scope: &Scope) -> Option<String> {
-    let path = scope.path(&line.value).filter(|_| line.key == "files.write")?;
-    let directory = path.parent()?;
-    let sees = old.rights(directory, line.domain.as_deref());
-    let is_shut = !sees.read && !sees.write && directory.starts_with(&scope.home);
-    (is_shut && !path.exists()).then(|| visible(&scope.text(directory)))
+    let path = scope.path(&line.value).filter(|path| !path.exists())?;
+    if !line.is_shut_in(old, scope) {
+        return None;
+    }
+    if line.value.ends_with('/') {
+        return Some("the directory is made before the run".into());
+    }
+    // All of a home, nobody should grant for one name.
+    let directory = path.parent().filter(|directory| !scope.is_wide(directory));
+    let instead = directory.map_or_else(String::new, |directory| {
+        let slash = if directory.exists() { "" } else { "/" };
+        format!(", or grant {}{slash}", visible(&scope.text(directory)))
+    });
+    Some(format!("it is not there: make it before the run{instead}"))
 }
 
 /// Why no line is proposed for something that a list could hold.

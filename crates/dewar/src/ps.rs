@@ -1,7 +1,7 @@
 //! `dewar ps`: what runs.
 
 use crate::{
-    control::{Reply, Request, Run, Status},
+    control::{Reply, Request, Run, Status, Stopped},
     output,
     run::document::moment,
 };
@@ -36,23 +36,44 @@ pub(crate) struct PsArgs {
 pub(crate) struct Shown {
     pub(crate) status: Status,
     pub(crate) processes: Vec<ProcessStatus>,
+    /// How it goes on, if it is stopped: then nobody says what its processes are.
+    pub(crate) stopped: Option<String>,
 }
 
 /// Carries out `dewar ps`.
 pub(crate) fn run(args: &PsArgs) -> anyhow::Result<()> {
     let mut shown = Vec::new();
-    for mut run in Run::all()? {
+    let (runs, stopped) = Run::and_stopped()?;
+    for mut run in runs {
         // One that has ended since is left out.
         if let Ok(Reply::Processes(processes)) = run.ask(Request::Processes) {
-            shown.push(Shown { status: run.status, processes });
+            shown.push(Shown { status: run.status, processes, stopped: None });
         }
     }
+    shown.extend(stopped.iter().map(of_stopped));
     if args.json {
         let runs: Vec<Running> = shown.iter().map(Running::of).collect();
         return Ok(output::print(output::json(&runs)?.as_bytes())?);
     }
     let width = look::columns().unwrap_or(usize::MAX);
     Ok(look::show(&tell(&shown, width)?)?)
+}
+
+/// A run that is stopped, as far as it has written down what it is.
+fn of_stopped(run: &Stopped) -> Shown {
+    let unknown = || Status {
+        id: run.id.clone(),
+        name: None,
+        pid: run.pid,
+        started: SystemTime::now(),
+        command: Vec::new(),
+        profile: String::new(),
+        variables: profile::Variables::default(),
+        domains: Vec::new(),
+        changes: 0,
+    };
+    let status = run.begun.as_ref().map_or_else(unknown, |begun| begun.status.clone());
+    Shown { status, processes: Vec::new(), stopped: Some(run.remedy()) }
 }
 
 /// A run that goes on, and its processes: what `dewar ps --json` prints of it.
@@ -75,6 +96,8 @@ pub(crate) struct Running {
     domains: Vec<String>,
     /// How often its policy was changed.
     changes: usize,
+    /// Whether it is stopped with its monitor, so that nobody says what its processes are.
+    stopped: bool,
     processes: Vec<ProcessDocument>,
 }
 
@@ -112,6 +135,7 @@ impl Running {
             home: variables.home.display().to_string(),
             domains,
             changes,
+            stopped: shown.stopped.is_some(),
             processes: shown.processes.iter().map(process).collect(),
         }
     }
@@ -122,7 +146,7 @@ pub(crate) fn tell(runs: &[Shown], width: usize) -> Result<String, std::fmt::Err
     if runs.is_empty() {
         writeln!(text, "nothing runs")?;
     }
-    for (index, Shown { status, processes }) in runs.iter().enumerate() {
+    for (index, Shown { status, processes, stopped }) in runs.iter().enumerate() {
         if index > 0 {
             writeln!(text)?;
         }
@@ -136,6 +160,10 @@ pub(crate) fn tell(runs: &[Shown], width: usize) -> Result<String, std::fmt::Err
             "{NAME}{}{NAME:#}{name}  {FAINT}{age}  {profile}{FAINT:#}  {STRONG}{command}{STRONG:#}",
             status.id,
         )?;
+        if let Some(remedy) = stopped {
+            let told = format!("stopped: {remedy}");
+            writeln!(text, "  {}", look::fill(told.split(' '), 2, width))?;
+        }
         let roots = processes.iter().filter(|it| !processes.iter().any(|p| p.pid == it.parent));
         for root in roots {
             tree(&mut text, root, processes, 1)?;
@@ -226,10 +254,12 @@ mod tests {
                     process(9, 2, "git", "git"),
                     process(10, 9, "git-remote-https", "git"),
                 ],
+                stopped: None,
             },
             Shown {
                 status: status("81c0aa3e", None, "sleep 60"),
                 processes: vec![process(2, 1, "sleep", "main")],
+                stopped: None,
             },
         ];
         crate::screens::screen("ps", |width| tell(&shown, width).unwrap());

@@ -75,8 +75,13 @@ fn tell_receipt(text: &mut String, receipt: &Receipt, width: usize) -> std::fmt:
             table.set_width(width);
         }
         writeln!(text, "{}", table.trim_fmt())?;
-        if let more @ 1.. = receipt.holders.len().saturating_sub(MOST_ROWS) {
-            writeln!(text, "   and {more} more: --json tells all")?;
+        match (receipt.count().saturating_sub(MOST_ROWS), receipt.more) {
+            (0, _) => {}
+            (more, 0) => writeln!(text, "   and {more} more: --json tells all")?,
+            (more, unnamed) => writeln!(
+                text,
+                "   and {more} more: --json names all but {unnamed}, which are counted"
+            )?,
         }
     }
     tell_out_of_reach(text, receipt)?;
@@ -88,7 +93,7 @@ fn tell_receipt(text: &mut String, receipt: &Receipt, width: usize) -> std::fmt:
     let took = milliseconds(receipt.took);
     let (processes, threads) =
         (count(receipt.processes, "process"), count(receipt.threads, "thread"));
-    let held = match receipt.holders.len() {
+    let held = match receipt.count() {
         0 => "held by nobody".to_owned(),
         one_or_more => format!("{one_or_more} held"),
     };

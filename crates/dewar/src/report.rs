@@ -83,6 +83,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
 /// lead to a file of the user's.
 fn write(path: &Path, page: &str) -> anyhow::Result<()> {
     match path.symlink_metadata() {
+        Ok(there) if there.is_dir() => bail!("it is a directory; name a file in it"),
         Ok(there) if !there.is_file() => bail!("it is there, and is no file by itself"),
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
         _ => {}

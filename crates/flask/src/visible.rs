@@ -4,14 +4,31 @@
 /// `\u001b`: control characters, and those that change the direction of writing or are not seen at
 /// all. What a sandboxed program chose (a name, a path) is printed only so.
 ///
-/// In JSON and in TOML the result says the same as `text`, as long as that has no line breaks
-/// between its strings.
+/// In TOML the result says the same as `text`, as long as that has no line breaks between its
+/// strings; in JSON, [`visible_json`] does.
 #[must_use]
 pub fn visible(text: &str) -> String {
+    escaped(text, |shown, c| match u32::from(c) {
+        code @ ..=0xffff => shown.push_str(&format!("\\u{code:04x}")),
+        code => shown.push_str(&format!("\\U{code:08x}")),
+    })
+}
+
+/// The same for JSON, which knows units of UTF-16 alone.
+#[must_use]
+pub fn visible_json(text: &str) -> String {
+    escaped(text, |shown, c| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            shown.push_str(&format!("\\u{unit:04x}"));
+        }
+    })
+}
+
+fn escaped(text: &str, escape: impl Fn(&mut String, char)) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || is_unseen(c) {
-            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+            escape(&mut shown, c);
         } else {
             shown.push(c);
         }
@@ -76,6 +93,7 @@ mod tests {
     fn one_name_looks_like_one_name() {
         assert_eq!(visible_name("cat   x y"), r"cat\u0020\u0020 x y");
         assert_eq!(visible("no\u{200b}tes\u{3000}x"), r"no\u200btes\u3000x");
-        assert_eq!(visible("no\u{fe01}t\u{e0061}es"), r"no\ufe01t\ue0061es");
+        assert_eq!(visible("no\u{fe01}t\u{e0061}es"), r"no\ufe01t\U000e0061es");
+        assert_eq!(visible_json("\u{200b}\u{e0061}x"), r"\u200b\udb40\udc61x");
     }
 }

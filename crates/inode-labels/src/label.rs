@@ -1,16 +1,18 @@
 //! Labels of files: by rule when an inode is first met, afterwards with the inode.
 
-use crate::repository::known_as;
+use crate::{
+    proof::{KeptAlive, Proof},
+    repository::known_as,
+    status::{FileRef, Inode, Status},
+};
 use arc_swap::ArcSwap;
 use avc::Hint;
 use confine::file_kind;
 use flask::{FileKind, InitialSid, Sid};
 use foldhash::quality::RandomState;
 use labelling::PathRules;
-use rustix::fs::{AtFlags, FileType, Statx, StatxFlags};
 use std::{
     collections::HashMap,
-    os::fd::{AsFd, BorrowedFd},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -43,70 +45,6 @@ impl Label {
     }
 }
 
-/// An inode for as long as it lives: its number is used again, its birth time is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Inode {
-    device: (u32, u32),
-    number: u64,
-    birth: (i64, u32),
-}
-
-/// What the kernel says of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// File, directory, and so on.
-    pub kind: FileType,
-    /// Major and minor number of the device that it is on.
-    pub device: (u32, u32),
-    /// Its inode number there.
-    pub number: u64,
-    birth: Option<(i64, u32)>,
-}
-
-impl Status {
-    /// Asks about the file behind `fd`, which may be an `O_PATH` descriptor.
-    pub fn of(fd: BorrowedFd<'_>) -> rustix::io::Result<Self> {
-        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        Ok(Self::from_statx(&rustix::fs::statx(fd, c"", flags, Self::MASK)?))
-    }
-
-    /// Asks about what `path` leads to from `base`.
-    pub fn of_path(base: BorrowedFd<'_>, path: &Path, flags: AtFlags) -> rustix::io::Result<Self> {
-        let flags = flags | AtFlags::STATX_DONT_SYNC;
-        Ok(Self::from_statx(&rustix::fs::statx(base, path, flags, Self::MASK)?))
-    }
-
-    /// Asks about the file at `name`, links followed: also one of the links of `/proc`.
-    pub fn at(directory: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<Self> {
-        let flags = AtFlags::STATX_DONT_SYNC;
-        Ok(Self::from_statx(&rustix::fs::statx(directory, name, flags, Self::MASK)?))
-    }
-
-    /// What [`Status::from_statx`] needs.
-    pub const MASK: StatxFlags = StatxFlags::TYPE.union(StatxFlags::INO).union(StatxFlags::BTIME);
-
-    /// What statx(2) has answered to [`Status::MASK`].
-    pub fn from_statx(statx: &Statx) -> Self {
-        let born = statx.stx_mask & StatxFlags::BTIME.bits() != 0;
-        Self {
-            kind: FileType::from_raw_mode(statx.stx_mode.into()),
-            device: (statx.stx_dev_major, statx.stx_dev_minor),
-            number: statx.stx_ino,
-            birth: born.then_some((statx.stx_btime.tv_sec, statx.stx_btime.tv_nsec)),
-        }
-    }
-
-    /// Whether it was certainly made before `time`, in seconds and nanoseconds; no where the file
-    /// system does not tell.
-    pub fn is_older_than(&self, time: (i64, i64)) -> bool {
-        self.birth.is_some_and(|(seconds, nanos)| (seconds, i64::from(nanos)) < time)
-    }
-
-    fn inode(&self) -> Option<Inode> {
-        self.birth.map(|birth| Inode { device: self.device, number: self.number, birth })
-    }
-}
-
 /// The labelling rules in force, and those before the last change. Older ones live as long as
 /// labels that they gave.
 #[derive(Debug)]
@@ -123,11 +61,19 @@ struct Rules {
 #[derive(Debug)]
 pub struct Labels {
     rules: ArcSwap<Rules>,
-    seen: Mutex<HashMap<Inode, Arc<Label>, RandomState>>,
+    seen: Mutex<HashMap<Inode, Entry, RandomState>>,
     /// Files with several names, and the one that a change of rules has labelled them by.
-    pinned: Mutex<HashMap<Inode, (Arc<Label>, PathBuf)>>,
+    pinned: Mutex<HashMap<Inode, (Entry, PathBuf)>>,
     has_forgotten: AtomicBool,
     private: Private,
+    kept_alive: KeptAlive,
+}
+
+/// The label of an inode, and what tells it from later ones with its number.
+#[derive(Clone, Debug)]
+struct Entry {
+    label: Arc<Label>,
+    proof: Proof,
 }
 
 /// Directories that are the sandbox's own. What was opened outside before, in those that they
@@ -160,7 +106,8 @@ impl Labels {
         let rules = ArcSwap::from_pointee(Rules { before: Arc::clone(&now), now });
         let has_forgotten = AtomicBool::new(false);
         let private = Private::default();
-        Self { rules, seen: Mutex::default(), pinned: Mutex::default(), has_forgotten, private }
+        let (seen, pinned, kept_alive) = Default::default();
+        Self { rules, seen, pinned, has_forgotten, private, kept_alive }
     }
 
     /// The same, in a view with directories of its own.
@@ -172,9 +119,8 @@ impl Labels {
     pub fn change(&self, rules: PathRules) {
         let before = self.newest();
         self.rules.store(Arc::new(Rules { before, now: Arc::new(rules) }));
-        let freed = |(_, (_, path)): &(Inode, (Arc<Label>, PathBuf))| {
-            self.has_changed(path, FileKind::File)
-        };
+        let freed =
+            |(_, (_, path)): &(Inode, (Entry, PathBuf))| self.has_changed(path, FileKind::File);
         let pinned = std::mem::take(&mut *self.pinned());
         let (freed, kept): (Vec<_>, Vec<_>) = pinned.into_iter().partition(freed);
         self.pinned().extend(kept);
@@ -186,10 +132,10 @@ impl Labels {
     pub fn of_file(
         &self,
         status: &Status,
+        file: FileRef<'_>,
         path: impl FnOnce() -> rustix::io::Result<PathBuf>,
     ) -> rustix::io::Result<Arc<Label>> {
-        let inode = status.inode();
-        let known = inode.and_then(|inode| self.known(&inode));
+        let known = self.known(status, file);
         if let Some(label) = &known
             && Arc::ptr_eq(&label.rules, &self.rules.load().now)
         {
@@ -203,9 +149,7 @@ impl Labels {
         } else {
             self.renewed(known.as_deref(), &path, file_kind(status.kind))
         };
-        if let Some(inode) = inode {
-            self.insert(inode, &label);
-        }
+        self.insert(status, file, &label, false);
         Ok(label)
     }
 
@@ -225,6 +169,12 @@ impl Labels {
         Arc::new(Label { sid, hint: Hint::default(), before, rules: Arc::clone(&rules.now) })
     }
 
+    /// A label that was given, as of the last change of rules; see [`Labels::renewed`].
+    pub fn renewed_if_old(&self, label: Arc<Label>, path: &Path, kind: FileKind) -> Arc<Label> {
+        let is_new = Arc::ptr_eq(&label.rules, &self.rules.load().now);
+        if is_new { label } else { self.renewed(Some(&label), path, kind) }
+    }
+
     /// The label of a file that is known by a former place only.
     pub fn at_path(&self, path: &Path) -> Arc<Label> {
         self.renewed(None, path, FileKind::File)
@@ -240,15 +190,14 @@ impl Labels {
         self.of_path(path, kind) != self.of_path_before(path, kind)
     }
 
-    /// The labels of the files with a number: of that on `device`, or of all, as file systems with
-    /// several devices do not say the same one everywhere.
+    /// The labels of the files with a number, also of those that are gone: of those on `device`, or
+    /// of all, as file systems with several devices do not say the same one everywhere.
     pub fn by_number(&self, device: (u32, u32), number: u64) -> Vec<Arc<Label>> {
         let seen = self.lock();
-        let all = || seen.iter().filter(|(it, _)| it.number == number);
-        match all().find(|(it, _)| it.device == device) {
-            Some((_, label)) => vec![Arc::clone(label)],
-            None => all().map(|(_, label)| Arc::clone(label)).collect(),
-        }
+        let all = seen.iter().filter(|(it, _)| it.number == number);
+        let (here, elsewhere): (Vec<_>, Vec<_>) = all.partition(|(it, _)| it.device == device);
+        let found = if here.is_empty() { elsewhere } else { here };
+        found.into_iter().map(|(_, entry)| Arc::clone(&entry.label)).collect()
     }
 
     /// Whether more files were seen than are remembered.
@@ -257,10 +206,13 @@ impl Labels {
     }
 
     /// Labels a file by the rules for `path`; with several names, by all of them.
-    pub fn relabel(&self, status: &Status, path: &Path, has_other_names: bool) {
-        let label = self.of_file(status, || Ok(path.to_owned()));
-        if let (Some(inode), Ok(label), true) = (status.inode(), label, has_other_names) {
-            self.pinned().insert(inode, (label, path.to_owned()));
+    pub fn relabel(&self, status: &Status, file: FileRef<'_>, path: &Path, has_other_names: bool) {
+        let Ok(label) = self.of_file(status, file, || Ok(path.to_owned())) else { return };
+        if has_other_names
+            && let Some(inode) = status.inode()
+            && let Some(proof) = Proof::of(status, file, &self.kept_alive, true)
+        {
+            self.pinned().insert(inode, (Entry { label, proof }, path.to_owned()));
         }
     }
 
@@ -287,10 +239,13 @@ impl Labels {
 
     /// Gives a file that the sandbox has just created the label that the security server computed
     /// for it.
-    pub fn created(&self, status: &Status, sid: Sid) {
-        if let Some(inode) = status.inode() {
-            self.insert(inode, &self.label(sid));
-        }
+    pub fn created(&self, status: &Status, file: FileRef<'_>, sid: Sid) {
+        self.insert(status, file, &self.label(sid), true);
+    }
+
+    /// Lets go of files that were kept alive for long enough. To be called now and then.
+    pub fn let_go(&self) {
+        self.kept_alive.let_go();
     }
 
     fn newest(&self) -> Arc<PathRules> {
@@ -301,32 +256,65 @@ impl Labels {
         Arc::new(Label { sid, hint: Hint::default(), before: sid, rules: self.newest() })
     }
 
-    fn known(&self, inode: &Inode) -> Option<Arc<Label>> {
-        let pinned = self.pinned().get(inode).map(|(label, _)| Arc::clone(label));
-        pinned.or_else(|| self.lock().get(inode).cloned())
+    /// The label that the file was given, if it is certainly this one.
+    fn known(&self, status: &Status, file: FileRef<'_>) -> Option<Arc<Label>> {
+        let inode = status.inode()?;
+        let pinned = self.pinned().get(&inode).map(|(entry, _)| entry.clone());
+        if let Some(Entry { label, proof }) = pinned
+            && let Some(proof) = proof.renewed(status, file)
+        {
+            if let Some((entry, _)) = self.pinned().get_mut(&inode) {
+                entry.renew(&label, proof);
+            }
+            return Some(label);
+        }
+        let Entry { label, proof } = self.lock().get(&inode).cloned()?;
+        if proof != Proof::Unique {
+            let proof = proof.renewed(status, file)?;
+            if let Some(entry) = self.lock().get_mut(&inode) {
+                entry.renew(&label, proof);
+            }
+        }
+        Some(label)
     }
 
-    fn pinned(&self) -> MutexGuard<'_, HashMap<Inode, (Arc<Label>, PathBuf)>> {
+    fn pinned(&self) -> MutexGuard<'_, HashMap<Inode, (Entry, PathBuf)>> {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn insert(&self, inode: Inode, label: &Arc<Label>) {
+    /// Remembers the label, unless nothing would tell the file from later ones with its number.
+    fn insert(&self, status: &Status, file: FileRef<'_>, label: &Arc<Label>, may_wait: bool) {
+        let Some(inode) = status.inode() else { return };
+        let Some(proof) = Proof::of(status, file, &self.kept_alive, may_wait) else { return };
         let mut seen = self.lock();
         if seen.len() >= Self::MOST {
             seen.clear();
             self.has_forgotten.store(true, Ordering::Release);
         }
-        seen.insert(inode, Arc::clone(label));
+        seen.insert(inode, Entry { label: Arc::clone(label), proof });
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Inode, Arc<Label>, RandomState>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Inode, Entry, RandomState>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    /// What has proven to be about the same file is proven by `proof` from now on.
+    fn renew(&mut self, label: &Arc<Label>, proof: Proof) {
+        if Arc::ptr_eq(&self.label, label) {
+            self.proof = proof;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{
+        os::fd::AsFd as _,
+        time::{Duration, Instant},
+    };
 
     fn sid(number: u32) -> Sid {
         Sid::new(number).unwrap()
@@ -336,10 +324,55 @@ mod tests {
     fn a_renamed_file_keeps_its_label() {
         let labels = Labels::new(PathRules::new(&[]).unwrap());
         let file = tempfile::NamedTempFile::new().unwrap();
-        let status = Status::of(std::os::fd::AsFd::as_fd(file.as_file())).unwrap();
-        labels.created(&status, sid(109));
+        let status = Status::of(file.as_file().as_fd()).unwrap();
+        let own_fds = std::fs::File::open("/proc/self/fd").unwrap();
+        let at = FileRef::Open(file.as_file().as_fd(), own_fds.as_fd());
+        labels.created(&status, at, sid(109));
         let unused = || -> rustix::io::Result<PathBuf> { panic!("the inode is known") };
-        assert_eq!(labels.of_file(&status, unused).unwrap().sid, sid(109));
+        assert_eq!(labels.of_file(&status, at, unused).unwrap().sid, sid(109));
+    }
+
+    #[test]
+    fn a_file_that_gets_number_and_birth_of_one_that_is_gone_has_not_its_label() {
+        // Not in memory: there, numbers do not come again.
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let own_fds = std::fs::File::open("/proc/self/fd").unwrap();
+        let labels = Labels::new(PathRules::new(&[]).unwrap());
+        let make = || {
+            let file = tempfile::tempfile_in(&directory).unwrap();
+            let status = Status::of(file.as_fd()).unwrap();
+            (file, status)
+        };
+        let mut again = 0;
+        for _ in 0..1000 {
+            let (gone, of_gone) = make();
+            labels.created(&of_gone, FileRef::Open(gone.as_fd(), own_fds.as_fd()), sid(109));
+            drop(gone);
+            let (new, status) = make();
+            let at = FileRef::Open(new.as_fd(), own_fds.as_fd());
+            again += usize::from(status == of_gone);
+            assert_ne!(labels.of_file(&status, at, || Ok("/a".into())).unwrap().sid, sid(109));
+        }
+        eprintln!("{again} of 1000 files had number and birth of the one before");
+    }
+
+    #[test]
+    fn where_no_handle_tells_files_are_kept_alive_until_their_birth_is_over() {
+        let kept = KeptAlive::default();
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let own_fds = std::fs::File::open("/proc/self/fd").unwrap();
+        let (file, began) = (tempfile::tempfile_in(&directory).unwrap(), Instant::now());
+        let status = Status::of(file.as_fd()).unwrap();
+        let at = FileRef::Open(file.as_fd(), own_fds.as_fd());
+        for _ in 0..1000 {
+            assert!(kept.keep(at.hold(&status).unwrap(), true));
+        }
+        // 256 at a time, for 30 ms each.
+        assert!(began.elapsed() > Duration::from_millis(90), "{:?}", began.elapsed());
+        while !kept.keep(at.hold(&status).unwrap(), false) {}
+        std::thread::sleep(Duration::from_millis(40));
+        kept.let_go();
+        assert_eq!(kept.count(), 0);
     }
 
     #[test]
@@ -351,8 +384,10 @@ mod tests {
         };
         let labels = Labels::new(rules(101));
         let file = tempfile::NamedTempFile::new().unwrap();
-        let status = Status::of(std::os::fd::AsFd::as_fd(file.as_file())).unwrap();
-        let label = || labels.of_file(&status, || Ok("/a".into())).unwrap();
+        let status = Status::of(file.as_file().as_fd()).unwrap();
+        let own_fds = std::fs::File::open("/proc/self/fd").unwrap();
+        let at = FileRef::Open(file.as_file().as_fd(), own_fds.as_fd());
+        let label = || labels.of_file(&status, at, || Ok("/a".into())).unwrap();
         assert_eq!(label().sid, sid(101));
         labels.change(rules(102));
         labels.change(rules(103));

@@ -17,8 +17,8 @@ use std::{
 
 /// What makes a directory a repository. Its `HEAD` may lie elsewhere: a `commondir` leads here.
 const PARTS: [&str; 2] = ["objects", "refs"];
-/// What Git obeys in one.
-const OBEYED: [&str; 2] = ["config", "hooks"];
+/// What Git obeys in one, and what Git outside makes such a file of.
+const OBEYED: [&str; 3] = ["config", "hooks", "config.lock"];
 /// The same names in any case, as a file system that folds case compares them.
 static PART_NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(all_parts()));
 

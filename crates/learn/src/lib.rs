@@ -20,6 +20,7 @@ mod fragment;
 mod judge;
 mod line;
 mod need;
+mod passing;
 mod place;
 mod powers;
 mod said;

@@ -1,6 +1,6 @@
 //! Lines of a profile: one entry of one list, with who needed it.
 
-use crate::{Detail, Need, Scope, What, literal};
+use crate::{Detail, Judge, Need, Scope, What, literal};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{IpAddr, SocketAddr},
@@ -30,6 +30,18 @@ impl Line {
             "network.netlink" => format!("{prefix}{} = {}", self.key, self.value),
             key => format!("{prefix}{key} = [{}]", quoted(&self.value)),
         }
+    }
+
+    /// Whether it grants writing of something below the home whose directory `judge` lets nobody
+    /// see: what is not there cannot be made by the run.
+    #[must_use]
+    pub fn is_shut_in(&self, judge: &Judge, scope: &Scope) -> bool {
+        let path = scope.path(&self.value).filter(|_| self.key == "files.write");
+        let directory = path.as_deref().and_then(Path::parent);
+        directory.is_some_and(|directory| {
+            let sees = judge.rights(directory, self.domain.as_deref());
+            !sees.read && !sees.write && directory.starts_with(&scope.home)
+        })
     }
 
     /// What whoever has it gets outside of the sandbox, if it names a service that acts for

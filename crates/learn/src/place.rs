@@ -130,9 +130,7 @@ impl Scope {
     /// The same, with `*` for what is another in each run, where that covers no secret.
     fn varied(&self, path: &Path) -> String {
         self.spelled(path, |above, part| {
-            let glob = varied(part).filter(|glob| {
-                self.is_of_one_kind(above, glob) && self.is_without_secrets(above, glob)
-            });
+            let glob = varied(part).filter(|glob| self.is_plain(above, glob));
             glob.unwrap_or_else(|| literal(part))
         })
     }
@@ -151,6 +149,11 @@ impl Scope {
         // Processes come and go, and no name there says what it holds.
         let is_process = above.starts_with("/proc");
         is_process || !self.secrets.is_named() && self.secrets.among(above, glob).is_none()
+    }
+
+    /// Whether a program may be granted all that `glob` stands for in `above`.
+    pub(crate) fn is_plain(&self, above: &Path, glob: &str) -> bool {
+        self.is_of_one_kind(above, glob) && self.is_without_secrets(above, glob)
     }
 
     fn spelled(&self, path: &Path, spell: impl Fn(&Path, &str) -> String) -> String {

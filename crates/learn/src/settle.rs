@@ -2,7 +2,7 @@
 
 use crate::{
     Access, Addresses, Detail, Judge, Line, Need, Scope, judge::endpoint, line::EPHEMERAL, lines,
-    need,
+    need, passing::Passing,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,12 +38,13 @@ pub fn settle<E>(
         .map(|(access, count)| (access, *count))
         .partition(|(access, _)| access.granted);
     let denied: Vec<&Access> = denied.into_iter().map(|(access, _)| access).collect();
+    let passing = Passing::of(accesses);
     // First by kinds of places; what that leaves, by name.
     for detail in [Detail::Kind, Detail::Exact] {
         let lacking = wanted.iter().filter(|(access, _)| !judge.missing(access).is_empty());
         let needs = needs(lacking.copied(), &judge);
         let (more, _) = self::lines(&needs, (scope, detail), addresses);
-        lines.extend(more);
+        lines.extend(more.into_iter().map(|line| passing.lasting(line, scope)));
         lines.sort();
         lines.dedup_by(|a, b| (&a.domain, &a.key, &a.value) == (&b.domain, &b.key, &b.value));
         lines = without(&denied, lines, &mut compile)?;
@@ -53,6 +54,7 @@ pub fn settle<E>(
     let granted: Vec<&Access> = granted.filter(|a| judge.missing(a).is_empty()).collect();
     let lines = minimal(lines, &granted, &mut compile)?;
     let judge = compile(&lines)?;
+    let lines = lines.into_iter().map(|line| with_its_directory(line, &judge, scope)).collect();
     let left = wanted.iter().map(|(access, _)| *access).chain(denied);
     let left: BTreeSet<&Access> = left.filter(|it| !judge.missing(it).is_empty()).collect();
     Ok(Settled { lines, left: left.into_iter().cloned().collect() })
@@ -114,6 +116,15 @@ pub fn needs<'a>(
         }
     }
     needs
+}
+
+/// A line for a directory that no run could make is one that makes it.
+fn with_its_directory(line: Line, judge: &Judge, scope: &Scope) -> Line {
+    let is_dir = || scope.path(&line.value).is_some_and(|path| path.is_dir());
+    match line.is_shut_in(judge, scope) && is_dir() {
+        true => Line { value: line.value + "/", ..line },
+        false => line,
+    }
 }
 
 /// `lines` without those that grant something that was denied.

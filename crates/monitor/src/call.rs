@@ -12,8 +12,8 @@ use rustix::{
     process::{Gid, Pid, PidfdFlags, PidfdGetfdFlags},
     thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities},
 };
-use std::{collections::BTreeSet, os::fd::OwnedFd};
-use supervisor::{Caller, Targets, missing_capabilities, thread};
+use std::collections::BTreeSet;
+use supervisor::{Caller, Targets, closing::Duplicate, missing_capabilities, thread};
 use syscalls::Sysno;
 
 pub(crate) use supervisor::{Answer, CallResult};
@@ -94,7 +94,7 @@ impl Asker<'_> {
     }
 
     /// A duplicate of descriptor `fd` of the calling thread.
-    pub(crate) fn duplicate(&self, fd: i32) -> io::Result<OwnedFd> {
+    pub(crate) fn duplicate(&self, fd: i32) -> io::Result<Duplicate> {
         let &proc::Identity { pid, inner_pid, inner_tid, .. } = self.caller.identity()?;
         let number = |id: u32| Pid::from_raw(id.cast_signed()).ok_or(Errno::SRCH);
         let tid = self.caller.call.tid;
@@ -113,7 +113,7 @@ impl Asker<'_> {
         };
         let fd = match rustix::process::pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty()) {
             Err(Errno::PERM) => return Err(self.refuse(&out_of_reach(self.number, fd))),
-            fd => fd?,
+            fd => Duplicate::from(fd?),
         };
         // Else the caller is dead, and the descriptor may be that of whoever got its PID.
         if self.state.targets.listener.is_valid(self.caller.call.id) {

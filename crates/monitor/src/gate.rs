@@ -88,6 +88,8 @@ impl Gate {
             Ok(Answer::Open { fd, cloexec }) => {
                 use std::os::fd::AsFd;
                 let sent = self.state.targets.listener.send_fd(call.id, fd.as_fd(), cloexec);
+                // The program may have closed it already.
+                supervisor::closing::close(fd);
                 // The program's table of descriptors is full, or it is gone.
                 if let Err(error) = sent {
                     self.state.targets.listener.send_result(call.id, Err(error))

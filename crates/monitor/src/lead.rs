@@ -39,10 +39,14 @@ impl Lead {
 }
 
 impl Gate {
-    /// Serves until no process of the sandbox is left.
-    pub(crate) fn serve(self: Arc<Self>) {
-        self.state.targets.listener.hand_over_on_one_cpu();
-        Self::new_leader(&self);
+    /// Begins to receive calls; whether there is a thread that does.
+    pub(crate) fn begin(gate: &Arc<Self>) -> bool {
+        gate.state.targets.listener.hand_over_on_one_cpu();
+        Self::new_leader(gate)
+    }
+
+    /// Watches the leader until no process of the sandbox is left.
+    pub(crate) fn watch(self: Arc<Self>) {
         let mut last = 0;
         while self.lead.threads.load(Ordering::Acquire) > 0 {
             std::thread::sleep(SLOW);
@@ -52,6 +56,8 @@ impl Gate {
                 .waits
                 .interrupt(&self.state.targets.listener, &self.state.targets.tree);
             supervisor::end_held_up_execs(&self.state.targets.execs, &self.state.targets.tree);
+            self.state.labels.let_go();
+            self.state.inside.stack.let_go_of_files();
             if let Some(kept) = &self.sockets.kept {
                 kept.let_go_at_times(&self.state.targets.tree);
             }
@@ -72,7 +78,8 @@ impl Gate {
         }
     }
 
-    fn new_leader(gate: &Arc<Self>) {
+    /// Whether there is a new leader.
+    fn new_leader(gate: &Arc<Self>) -> bool {
         let term = gate.lead.term.fetch_add(1, Ordering::AcqRel) + 1;
         gate.lead.at.store(0, Ordering::Release);
         gate.lead.threads.fetch_add(1, Ordering::AcqRel);
@@ -82,9 +89,11 @@ impl Gate {
             leader.lead.threads.fetch_sub(1, Ordering::AcqRel);
         };
         let thread = std::thread::Builder::new().name("gate".into()).stack_size(256 << 10);
-        if thread.spawn(lead).is_err() {
+        let is_made = thread.spawn(lead).is_ok();
+        if !is_made {
             gate.lead.threads.fetch_sub(1, Ordering::AcqRel);
         }
+        is_made
     }
 
     fn lead_through(&self, term: u64) {

@@ -33,7 +33,7 @@ use std::{
     os::fd::OwnedFd,
     sync::{Arc, atomic::AtomicI32},
 };
-use supervisor::{Execs, FsState, Listener, OnBehalf, Quiesce, Targets};
+use supervisor::{Execs, FsState, Listener, OnBehalf, Quiesce, Targets, closing};
 
 /// Which object managers decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,19 +148,23 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let own_loopback = request.own_loopback && request.namespaces.net;
     let (namespaces, takes_descriptors) = (request.namespaces, request.takes_descriptors);
     let unshares_fs = request.unshares_fs;
+    let bounded = request.limits.memory_bytes;
     let confinement = Confinement::new(&request, !off, &*server)?;
     let capabilities = confinement.capabilities();
     // From a user namespace on, this process may not open that any more.
     let refusal = refusal().map_err(system("open /proc/self/io"))?;
-    let outside = Outside::before(confinement.view()).map_err(system("open /"))?;
+    let outside = Arc::new(Outside::before(confinement.view()).map_err(system("open /"))?);
     let entered = confinement.enter()?;
     let started = confinement.start(&entered)?;
     let proc =
         entered.proc().try_clone_to_owned().map_err(|_| system("keep /proc")(Errno::MFILE))?;
+    closing::see_by(proc.try_clone().map_err(|_| system("keep /proc")(Errno::MFILE))?);
     let stack = Arc::new(Stack::new(server));
     let server: Arc<dyn SecurityServer> = Arc::clone(&stack) as Arc<dyn SecurityServer>;
-    let audit = Arc::new(Audit::new(Arc::clone(&server), audit));
-    let Started { listener, command, mut sandbox, .. } = started;
+    let permissions = Arc::clone(&outside);
+    let refuses = Box::new(move |path: &_, access| permissions.refuses(path, access));
+    let audit = Arc::new(Audit::new(Arc::clone(&server), audit, refuses));
+    let Started { listener, command, by_cgroup, mut sandbox, .. } = started;
     let private = private(confinement.view())?;
     let Confinement { policy, exactness, settled, .. } = confinement;
     let number = |pid: rustix::process::Pid| pid.as_raw_pid().cast_unsigned();
@@ -169,7 +173,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         proc::ProcessTree::new(proc, init, keeper).map_err(system("look at this process"))?;
     let KernelPolicy { plan, first, labels, rules, .. } = policy;
     let subjects = Processes::new(&plan.domains, command.as_raw_nonzero().get() as u32, &tree)
-        .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))?;
+        .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))
+        .inspect_err(|_| sandbox.end_if_interrupted())?;
     let avc = |decides| Manager::new(Arc::clone(&server), decides);
     let (paths, endpoints) = (PathCache::new(plan.domains.clone()), Endpoints::new(&labels));
     let policy = PolicyState { plan, first, exactness, files: labels.files };
@@ -217,9 +222,12 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         refusal,
         times: CallTimes::new(account),
     });
-    let serving = Arc::clone(&gate);
+    let watched = Arc::clone(&gate);
+    if !Gate::begin(&gate) {
+        return Err(system("start a thread")(Errno::AGAIN));
+    }
     let thread = std::thread::Builder::new().name("watchdog".into()).stack_size(128 << 10);
-    thread.spawn(move || serving.serve()).map_err(|_| system("start a thread")(Errno::AGAIN))?;
+    thread.spawn(move || watched.watch()).map_err(|_| system("start a thread")(Errno::AGAIN))?;
     if let Some(on_start) = on_start {
         on_start(Control::new(Arc::clone(&gate)));
     }
@@ -230,7 +238,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let (denials, dropped) = audit.denials();
     let audit_failure = audit.failure();
     let unrecorded = unrecorded(&gate.settled, &gate.files.outside, capabilities, namespaces);
-    let remarks = gate.state.records.remarks.all();
+    let mut remarks = gate.state.records.remarks.all();
+    remarks.extend(bounded.filter(|_| !by_cgroup.memory).map(Remarks::bounded));
     let decisions = gate.state.caches.stats();
     let lacking = gate.state.on_behalf.lacking.all();
     let spent = gate.times.all();

@@ -139,6 +139,13 @@ impl Stack {
         self.read().layers.values().map(|layer| layer.bytes).sum()
     }
 
+    /// As [`inode_labels::Labels::let_go`], in all layers.
+    pub fn let_go_of_files(&self) {
+        // To free a file may take long.
+        let layers: Vec<_> = self.read().layers.values().cloned().collect();
+        layers.iter().for_each(|layer| layer.labels.let_go());
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Table> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,7 +6,7 @@ use crate::{
     stack::{Compound, Stack},
 };
 use flask::{FileKind, InitialSid, Sid};
-use inode_labels::{Label, Labels, Status, known_as};
+use inode_labels::{FileRef, Label, Labels, Status, known_as};
 use rustix::io::{Errno, Result};
 use std::{
     path::{Path, PathBuf},
@@ -31,11 +31,12 @@ impl<'a> LabelView<'a> {
     pub fn of_file(
         &self,
         status: &Status,
+        file: FileRef<'_>,
         path: impl FnOnce() -> Result<PathBuf>,
     ) -> Result<Arc<Label>> {
         let layers = self.layers.as_ref().ok_or(Errno::ACCESS)?;
         if layers.is_empty() {
-            return self.outer.of_file(status, path);
+            return self.outer.of_file(status, file, path);
         }
         // It is found out once, by whoever needs it first.
         let mut found: Option<Result<PathBuf>> = None;
@@ -44,10 +45,11 @@ impl<'a> LabelView<'a> {
             let made = found.get_or_insert_with(|| path.take().map_or(Err(Errno::IO), |it| it()));
             made.clone()
         };
-        let outer = self.outer.of_file(status, &mut once)?;
+        let outer = self.outer.of_file(status, file, &mut once)?;
         let mut inner = Vec::with_capacity(layers.len());
         for layer in layers {
-            inner.push((layer.number, layer.labels.of_file(status, &mut once)?.sid));
+            let label = layer.labels.of_file(status, file, &mut once)?;
+            inner.push((layer.number, label.sid));
         }
         let compound = Compound { outer: outer.sid, inner };
         let sid = self.stack.compose(compound).ok_or(Errno::ACCESS)?;
@@ -96,12 +98,12 @@ impl<'a> LabelView<'a> {
     }
 
     /// As [`Labels::created`].
-    pub fn created(&self, status: &Status, sid: Sid) {
+    pub fn created(&self, status: &Status, file: FileRef<'_>, sid: Sid) {
         let (Some(layers), Some(parts)) = (&self.layers, self.stack.parts(sid)) else { return };
-        self.outer.created(status, parts.outer);
+        self.outer.created(status, file, parts.outer);
         for layer in layers {
             if let Some(part) = parts.part(layer.number) {
-                layer.labels.created(status, part);
+                layer.labels.created(status, file, part);
             }
         }
     }

@@ -84,16 +84,26 @@ impl Watch {
     }
 }
 
-/// Where a file lies by the text of a link, or lay when it was deleted; `None` for what never had a
-/// name: pipes, sockets, memory.
+/// What the kernel writes behind the path of a file that has been deleted, or replaced there.
+pub(crate) const DELETED: &[u8] = b" (deleted)";
+/// How the texts of memory begin, which never had a name.
+const MEMORY: [&[u8]; 4] = [b"/memfd:", b"/dev/zero", b"/SYSV", b"/anon_hugepage"];
+
+/// Where a file lies by the text of a link, or lay when it was deleted or replaced; `None` for what
+/// never had a name: pipes, sockets, memory.
+///
+/// A name may end as the kernel marks what is deleted: `is_at` says whether a path, links at its
+/// end not followed, leads to this very file.
 #[must_use]
-pub fn named(link: &[u8]) -> Option<PathBuf> {
-    const DELETED: &[u8] = b" (deleted)";
-    let path = Path::new(OsStr::from_bytes(link.strip_suffix(DELETED).unwrap_or(link)));
-    let memory: [&[u8]; 4] = [b"/memfd:", b"/dev/zero", b"/SYSV", b"/anon_hugepage"];
-    let deleted = link.ends_with(DELETED);
-    let is_memory = deleted && memory.iter().any(|start| link.starts_with(start));
-    (path.is_absolute() && !is_memory).then(|| path.to_owned())
+pub fn named(link: &[u8], is_at: impl FnOnce(&Path) -> bool) -> Option<PathBuf> {
+    let path = Path::new(OsStr::from_bytes(link));
+    let Some(before) = link.strip_suffix(DELETED) else {
+        return path.is_absolute().then(|| path.to_owned());
+    };
+    if !path.is_absolute() || MEMORY.iter().any(|start| link.starts_with(start)) {
+        return None;
+    }
+    Some(if is_at(path) { path.to_owned() } else { OsStr::from_bytes(before).into() })
 }
 
 #[cfg(test)]
@@ -102,10 +112,11 @@ mod tests {
 
     #[test]
     fn what_never_had_a_name_has_no_place() {
-        let named = |text: &str| named(text.as_bytes());
+        let named = |text: &str| named(text.as_bytes(), |_| false);
         assert_eq!(named("/a/b (deleted)"), Some("/a/b".into()));
         assert_eq!(named("/memfd:x (deleted)"), None);
         assert_eq!(named("pipe:[1]"), None);
+        assert_eq!(named("pipe:[1] (deleted)"), None);
     }
 
     #[test]

@@ -1,5 +1,10 @@
 //! `/proc/PID/maps` and `smaps`: proc_pid_maps(5).
 
+use crate::descriptor::DELETED;
+
+/// What the kernel writes for a line break in a path: other backslashes stay as they are.
+const LINE_FEED: &str = "\\012";
+
 /// A line of `maps` about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping<'a> {
@@ -71,10 +76,17 @@ impl<'a> Mapping<'a> {
         self.has(3, b's')
     }
 
-    /// The path as bytes. The kernel writes a line break in it as `\012`.
+    /// The path as bytes.
     #[must_use]
     pub fn path_bytes(&self) -> Vec<u8> {
-        self.path.replace("\\012", "\n").into_bytes()
+        self.path.replace(LINE_FEED, "\n").into_bytes()
+    }
+
+    /// Whether the file certainly lies where its path says: it was not deleted there, and the text
+    /// has one meaning.
+    #[must_use]
+    pub fn is_at_its_path(&self) -> bool {
+        !self.path.as_bytes().ends_with(DELETED) && !self.path.contains(LINE_FEED)
     }
 }
 
@@ -106,6 +118,9 @@ mod tests {
         assert_eq!((map.start, map.end, map.device, map.number), (0x7f00, 0x8f00, (0xfe, 1), 1234));
         assert_eq!(map.path, "/a b/c (deleted)");
         assert!(map.is_readable() && map.is_shared() && !map.is_writable() && !map.is_executable());
+        assert!(!map.is_at_its_path());
+        let at = |path| Mapping { path, ..map }.is_at_its_path();
+        assert!(at("/a b/c") && !at("/a\\012b/c"));
         assert!(Mapping::parse("7f00-8f00 rw-p 00000000 00:00 0 ").is_none());
         assert!(
             Mapping::parse("7f00-8f00 rw-p 00000000 00:00 0                  [stack]").is_none()

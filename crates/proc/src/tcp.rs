@@ -16,13 +16,9 @@ impl<Fd: AsFd> Proc<Fd> {
     ///
     /// As of [`Proc::text`]; `EBADMSG` if the kernel's table cannot be understood.
     pub fn tcp_peer(&self, tid: u32, inode: u64) -> Result<Option<SocketAddr>> {
-        for table in ["tcp", "tcp6"] {
-            let text = match self.text(&format!("{tid}/net/{table}")) {
-                // A kernel without IPv6.
-                Err(Errno::NOENT) if table == "tcp6" => continue,
-                text => text?,
-            };
-            let Some(peer) = text.lines().skip(1).find_map(|line| of_inode(line, inode)) else {
+        for table in self.tcp_tables(tid) {
+            let table = table?;
+            let Some(peer) = table.lines().skip(1).find_map(|line| of_inode(line, inode)) else {
                 continue;
             };
             let peer = address(peer).ok_or(Errno::BADMSG)?;
@@ -30,6 +26,43 @@ impl<Fd: AsFd> Proc<Fd> {
         }
         Ok(None)
     }
+
+    /// Whether a TCP socket listens at an address and port, in the network namespace of thread
+    /// `tid`: at that address, or at none in particular.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Proc::text`].
+    pub fn tcp_listens(&self, tid: u32, ip: IpAddr, port: u16) -> Result<bool> {
+        let serves = |own: SocketAddr| {
+            own.port() == port && (own.ip().is_unspecified() || own.ip().to_canonical() == ip)
+        };
+        for table in self.tcp_tables(tid) {
+            if table?.lines().skip(1).filter_map(listener).any(serves) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The kernel's tables of TCP sockets.
+    fn tcp_tables(&self, tid: u32) -> impl Iterator<Item = Result<String>> {
+        ["tcp", "tcp6"].into_iter().filter_map(move |table| {
+            match self.text(&format!("{tid}/net/{table}")) {
+                // A kernel without IPv6.
+                Err(Errno::NOENT) if table == "tcp6" => None,
+                text => Some(text),
+            }
+        })
+    }
+}
+
+/// The local address in a line, if it is about a socket that listens (`TCP_LISTEN` of
+/// `net/tcp_states.h`).
+fn listener(line: &str) -> Option<SocketAddr> {
+    let mut fields = line.split_whitespace();
+    let own = fields.nth(1)?;
+    (fields.nth(1)? == "0A").then(|| address(own))?
 }
 
 /// The remote address in a line, if it is about this inode.
@@ -64,6 +97,13 @@ mod tests {
         let line = "   1: 0100007F:9C4E 0200007F:1F90 02 00000000:00000001 01:00000064 00000000     0        0 4711 2";
         assert_eq!(of_inode(line, 4711), Some("0200007F:1F90"));
         assert_eq!(of_inode(line, 4712), None);
+    }
+
+    #[test]
+    fn a_line_names_a_listener() {
+        let line = |state| format!("   2: 0100007F:1F90 00000000:0000 {state} 00000000:00000000 0");
+        assert_eq!(listener(&line("0A")), "127.0.0.1:8080".parse().ok());
+        assert_eq!(listener(&line("01")), None);
     }
 
     #[test]

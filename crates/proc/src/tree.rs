@@ -1,8 +1,8 @@
 //! The processes of a sandbox, as its monitor sees them.
 
-use crate::{Identity, Proc, deep::climb, none_if_gone, processes::Care};
+use crate::{Identity, Proc, deep::climb, named, none_if_gone, processes::Care};
 use rustix::{
-    fs::{Mode, OFlags},
+    fs::{AtFlags, CWD, Mode, OFlags},
     io::{Errno, Result},
 };
 use std::{
@@ -11,7 +11,7 @@ use std::{
         fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
         unix::ffi::OsStringExt,
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 /// `PROC_SUPER_MAGIC` of `linux/magic.h`.
@@ -122,6 +122,16 @@ impl ProcessTree {
     ///
     /// What keeps the caller from looking at one that has not ended.
     pub fn inside(&self) -> Result<Vec<u32>> {
+        self.look_inside().map(|(found, _)| found)
+    }
+
+    /// The same; with it, whether one ended meanwhile that may have been inside, so that another
+    /// one may have been missed.
+    ///
+    /// # Errors
+    ///
+    /// As of [`ProcessTree::inside`].
+    pub fn look_inside(&self) -> Result<(Vec<u32>, bool)> {
         let own = std::process::id();
         let mut found = Vec::new();
         let mut parents = vec![self.init, own];
@@ -131,8 +141,10 @@ impl ProcessTree {
             // is read.
             let changes = parent == own || self.is_of_dewar(parent);
             let Some(children) = self.children_twice(parent, changes)? else {
-                let all = self.proc.pids()?;
-                return Ok(all.into_iter().filter(|pid| self.is_inside(*pid)).collect());
+                let (inside, others): (Vec<u32>, Vec<u32>) =
+                    self.proc.pids()?.into_iter().partition(|pid| self.is_inside(*pid));
+                let is_gone = |pid: &u32| self.proc.parent(*pid).is_err();
+                return Ok((inside, others.iter().any(is_gone)));
             };
             for child in children {
                 if !self.is_of_dewar(child) && !found.contains(&child) {
@@ -141,7 +153,7 @@ impl ProcessTree {
                 }
             }
         }
-        Ok(found)
+        Ok((found, false))
     }
 
     /// The children of a process; of one whose children change, when two looks agree.
@@ -189,7 +201,9 @@ impl ProcessTree {
 }
 
 /// Where `fd`, a descriptor of the caller's own, lies, as the kernel names it; a directory that
-/// lies too deep for that, as a walk up from it does.
+/// lies too deep for that, as a walk up from it does. What has been deleted, or replaced, has the
+/// path where it lay, by which rules know it. Of memory, and of `/proc`, whose names come again, it
+/// is what the kernel says.
 ///
 /// # Errors
 ///
@@ -199,7 +213,12 @@ pub fn path_of(tree: &ProcessTree, fd: impl AsFd) -> Result<PathBuf> {
     let link = |fd: BorrowedFd<'_>| {
         let number = fd.as_raw_fd().to_string();
         let link = rustix::fs::readlinkat(&tree.own_fds, number, Vec::with_capacity(256))?;
-        Ok(OsString::from_vec(link.into_bytes()).into())
+        let link = link.into_bytes();
+        let place = match link.starts_with(b"/proc/") {
+            true => None,
+            false => named(&link, |path| is_at(fd, path)),
+        };
+        Ok(place.unwrap_or_else(|| OsString::from_vec(link).into()))
     };
     match link(fd.as_fd()) {
         Err(Errno::NAMETOOLONG) => match climb(fd.as_fd(), link) {
@@ -207,5 +226,55 @@ pub fn path_of(tree: &ProcessTree, fd: impl AsFd) -> Result<PathBuf> {
             climbed => climbed,
         },
         told => told,
+    }
+}
+
+/// Whether the file behind `fd` lies at `path`; no when in doubt.
+fn is_at(fd: BorrowedFd<'_>, path: &Path) -> bool {
+    let Ok(own) = rustix::fs::fstat(fd) else { return false };
+    // What has no name any more lies nowhere.
+    let there = || {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        rustix::fs::statat(CWD, path, flags)
+    };
+    own.st_nlink > 0 && there().is_ok_and(|it| (it.st_dev, it.st_ino) == (own.st_dev, own.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_deleted_or_replaced_has_the_place_where_it_lay() {
+        let own = rustix::process::getpid().as_raw_pid().cast_unsigned();
+        let proc = rustix::fs::open("/proc", OFlags::PATH, Mode::empty()).expect("/proc");
+        let tree = ProcessTree::new(proc, own, None).expect("descriptors");
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        let make = |name: &str| std::fs::File::create_new(at(name)).expect("a new file");
+        let path = |file: &std::fs::File| path_of(&tree, file).expect("a path");
+
+        let deleted = make("deleted");
+        std::fs::remove_file(at("deleted")).expect("remove");
+        assert_eq!(path(&deleted), at("deleted"));
+
+        let replaced = make("replaced");
+        std::fs::hard_link(at("replaced"), at("other")).expect("link");
+        make("new");
+        std::fs::rename(at("new"), at("replaced")).expect("rename");
+        assert_eq!(path(&replaced), at("replaced"));
+
+        // Names that end so: one that is there, also beside one that was deleted, and one that is
+        // not.
+        let marked = make("deleted (deleted)");
+        assert_eq!(path(&marked), at("deleted (deleted)"));
+        assert_eq!(path(&deleted), at("deleted"));
+        std::fs::remove_file(at("deleted (deleted)")).expect("remove");
+        assert_eq!(path(&marked), at("deleted (deleted)"));
+
+        std::fs::create_dir(at("above")).expect("a directory");
+        let below = make("above/below");
+        std::fs::remove_dir_all(at("above")).expect("remove");
+        assert_eq!(path(&below), at("above/below"));
     }
 }

@@ -77,6 +77,18 @@ impl Amendment {
         parse_endpoints(endpoint).ok()?.first().and_then(name)
     }
 
+    /// Regular expressions over the paths of the files that it takes something of.
+    #[must_use]
+    pub fn taken_files(&self, variables: &Variables) -> Vec<String> {
+        let (AmendmentKind::Revoke, AmendedObject::Files(text) | AmendedObject::Write(text)) =
+            (self.kind, &self.object)
+        else {
+            return Vec::new();
+        };
+        let patterns = paths(text, variables).unwrap_or_default();
+        patterns.iter().map(|pattern| pattern.regex().to_owned()).collect()
+    }
+
     /// What stands in it for a person to get wrong.
     fn text(&self) -> &str {
         match &self.object {
@@ -198,6 +210,11 @@ fn title(amendment: &Amendment) -> String {
     format!("{done} by `{amendment}` at {when}")
 }
 
+fn paths(text: &str, variables: &Variables) -> Result<Vec<Pattern>, Problem> {
+    let patterns = pattern::parse(text, variables)?;
+    Ok(patterns.into_iter().map(Pattern::with_everything_below).collect())
+}
+
 fn clause(
     amendment: &Amendment,
     profile: &Profile,
@@ -211,10 +228,7 @@ fn clause(
         names.iter().position(|known| known == name).ok_or_else(unknown)
     };
     let domain = amendment.domain.as_ref().map(index).transpose()?;
-    let paths = |text: &str| -> Result<Vec<Pattern>, Problem> {
-        let patterns = pattern::parse(text, variables)?;
-        Ok(patterns.into_iter().map(Pattern::with_everything_below).collect())
-    };
+    let paths = |text: &str| paths(text, variables);
     let object = match &amendment.object {
         AmendedObject::Files(text) => ClauseObject::Paths(PathUse::Everything, paths(text)?),
         AmendedObject::Write(text) => ClauseObject::Paths(PathUse::Write, paths(text)?),

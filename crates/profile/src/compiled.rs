@@ -13,7 +13,7 @@ use crate::rights::{List, Rights};
 use crate::source::{Located, Origin, Sources, TextSpan};
 use flask::Protocol;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A profile, compiled.
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub struct Compiled {
     pub limits: Limits,
     /// Whether the run has a loopback of its own, and no other network; `None` if it asks for none.
     pub private_loopback: Option<bool>,
+    /// Whether it may have ports of its own on the loopback of the machine.
+    pub own_ports: bool,
     /// Directories that are to be made if they are not there, sorted.
     pub directories: Vec<PathBuf>,
     /// Tools whose registries it names, for whatever domain.
@@ -143,6 +145,8 @@ pub struct EndpointRule {
 pub struct PathRule {
     /// Regular expression over whole paths, as in the policy.
     pub regex: String,
+    /// The same as a profile writes it.
+    pub glob: String,
     /// The path, if the pattern has no globs: it and everything below it; it alone, if all it
     /// grants is `list`.
     pub path: Option<PathBuf>,
@@ -218,6 +222,16 @@ impl Compiled {
     #[must_use]
     pub fn shown(&self, subject: &str, object: &str) -> Option<Origin> {
         self.origin_of(&self.shown, subject, object)
+    }
+
+    /// Where the profile keeps the first domain from `path`: by hiding or denying the innermost of
+    /// the places around it that are named in full.
+    #[must_use]
+    pub fn keeps_back(&self, path: &Path) -> Option<Origin> {
+        let named = |rule: &PathRule| rule.path.as_ref().filter(|it| path.starts_with(it)).cloned();
+        let around = self.paths.iter().enumerate().filter_map(|(n, it)| Some((named(it)?, n)));
+        let (_, innermost) = around.max_by_key(|(path, _)| path.components().count())?;
+        self.sources.origin((*self.withheld.get(innermost)?.first()?)?)
     }
 
     fn origin_of(
@@ -300,6 +314,7 @@ impl Compiled {
             environment: profile.environment,
             limits: profile.limits,
             private_loopback: profile.private_loopback,
+            own_ports: profile.own_ports.is_some(),
             directories: profile.directories.into_iter().map(PathBuf::from).collect(),
             registries: profile.registries,
             domains,
@@ -374,6 +389,7 @@ fn path_rule(node: crate::policy::Node) -> PathRule {
     });
     PathRule {
         regex: node.regex().to_owned(),
+        glob: node.pattern.glob(),
         path: node.pattern.literal().filter(|_| node.by_name.is_none()).map(PathBuf::from),
         is_way: node.is_way(),
         by_name: node.by_name.is_some(),

@@ -1,6 +1,7 @@
 //! One profile file as written: strings with their places, not yet looked into.
 
 use crate::error::{Problem, Reporter, closest};
+use crate::misplaced::misplaced;
 use crate::source::{Located, TextSpan};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -263,10 +264,11 @@ impl<'a, 'r> Section<'a, 'r> {
     }
 
     fn wrong_type(&mut self, key: &str, expected: &'static str, value: &Spanned<DeValue<'_>>) {
-        let key = format!("{}{key}", self.path);
         let found = value.get_ref().type_str();
+        let wrong = || Problem::WrongType { key: format!("{}{key}", self.path), expected, found };
+        let problem = misplaced(&self.path, key, value).unwrap_or_else(wrong);
         let place = self.place(value);
-        self.reporter.report(Problem::WrongType { key, expected, found }, Some(place));
+        self.reporter.report(problem, Some(place));
     }
 
     /// The keys of a table whose keys are names that the writer chose.
@@ -369,14 +371,15 @@ impl<'a, 'r> Section<'a, 'r> {
     }
 
     fn finish(&mut self) {
-        for (name, _) in self.table.iter() {
+        for (name, value) in self.table.iter() {
             let key = name.get_ref().as_ref();
             if !self.known.iter().any(|known| known == key) {
-                let problem = Problem::UnknownKey {
+                let unknown = || Problem::UnknownKey {
                     key: format!("{}{key}", self.path),
                     meant: self.meant(key),
                     known: self.known.join(", "),
                 };
+                let problem = misplaced(&self.path, key, value).unwrap_or_else(unknown);
                 let place = self.place(name);
                 self.reporter.report(problem, Some(place));
             }

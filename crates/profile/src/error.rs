@@ -39,6 +39,14 @@ pub enum Problem {
         /// The keys that this table takes.
         known: String,
     },
+    /// A key with its tables, below a table that has none of these.
+    #[error("`{key}` does not belong below `[{table}]`")]
+    Misplaced {
+        /// The key, with the tables that it names.
+        key: String,
+        /// The table that it stands in.
+        table: String,
+    },
     /// A value of another type than the key takes.
     #[error("`{key}` must be {expected}, not {found}")]
     WrongType {
@@ -141,6 +149,7 @@ impl Problem {
             Self::UnknownProfile { name } => Some(help_for_profile(name)),
             Self::UnknownKey { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
             Self::UnknownKey { known, .. } => Some(format!("known here: {known}")),
+            Self::Misplaced { key, table } => Some(help_for_misplaced(key, table)),
             Self::WrongType { expected, .. } => Some(format!("write {expected}")),
             Self::BadValue { help, .. }
             | Self::RelativePath { help, .. }
@@ -170,6 +179,16 @@ fn help_for_profile(name: &str) -> String {
         name => format!("; for a file, write its path: `{name}.toml`"),
     };
     format!("{meant}shipped profiles are {names}{file}")
+}
+
+fn help_for_misplaced(key: &str, table: &str) -> String {
+    let (own, last) = key.rsplit_once('.').unwrap_or(("", key));
+    match own == table {
+        true => format!("below `[{table}]` write `{last} = …`"),
+        false => {
+            format!("write it above the first `[…]`, or `{last} = …` in a table `[{own}]`")
+        }
+    }
 }
 
 fn help_for_variable(name: &str) -> String {

@@ -1,5 +1,5 @@
-//! What no profile grants: Dewar's own files, and changing what the policy of the run was read
-//! from.
+//! What no profile grants: Dewar's own files, changing what the policy of the run was read from,
+//! and with all settings of the system those that not everybody may read.
 
 use crate::error::Reporter;
 use crate::merged::Profile;
@@ -45,41 +45,102 @@ pub(crate) fn guard(profile: &mut Profile, variables: &Variables, reporter: &mut
     let sources: Vec<PathBuf> = reporter.sources.paths().map(Path::to_owned).collect();
     let kept = variables.kept.iter().map(|path| (path, List::Deny, "Dewar keeps it for itself"));
     let fixed = variables.fixed.iter().chain(&sources);
-    let fixed = fixed.map(|path| (path, List::Readonly, Kept::Needed.why()));
-    let led = variables.led.iter().map(|(_, place)| (place, List::Readonly, Kept::Led.why()));
+    let fixed = fixed.map(|path| (path, List::Unwritten, Kept::Needed.why()));
+    let led = variables.led.iter().map(|(_, place)| (place, List::Unwritten, Kept::Led.why()));
     // Else a run could say what the next one reaches.
     let tools = registries.iter().filter_map(|tool| variables.registries.get(tool));
     let said = tools.flat_map(|tool| &tool.files);
-    let said = said.map(|path| (path, List::Readonly, Kept::Registries.why()));
+    let said = said.map(|path| (path, List::Unwritten, Kept::Registries.why()));
     for (path, list, why) in kept.chain(fixed).chain(led).chain(said) {
         let text = path.to_string_lossy();
         let patterns = pattern::parse(&escaped(&text), variables);
         let patterns = patterns.map_err(|problem| reporter.report(problem, None));
         for pattern in patterns.unwrap_or_default() {
-            let gets = |domain: &&mut crate::merged::Domain| {
-                domain.own.iter().any(|own| grants(own, list, &pattern))
-            };
-            let mut losing = domains.iter_mut().filter(gets).peekable();
+            let granted = domains.iter_mut().filter_map(|domain| {
+                let standing = standing(&domain.own, list, &pattern, variables.shares_memory)?;
+                Some((domain, standing))
+            });
+            let mut losing = granted.peekable();
             if losing.peek().is_none() {
                 continue;
             }
             let place = reporter.sources.add_amendment(format!("{}: {why}", path.display()), &text);
-            losing.for_each(|domain| domain.own.push(entry(pattern.clone(), list, place)));
+            losing.for_each(|(domain, standing)| {
+                let (pattern, layer) = (pattern.clone(), usize::MAX);
+                domain.own.push(Entry { pattern, list, layer, place, standing });
+            });
         }
     }
 }
 
-fn entry(pattern: Pattern, list: List, place: TextSpan) -> Entry {
-    Entry { pattern, list, layer: usize::MAX, place, standing: Standing::Elsewhere }
+/// Where what may grant, somewhere in `pattern`, what `list` takes away stands to the directories
+/// for temporary files; `None` if nothing does. What a run has of such a directory as a whole is
+/// its own, and not the machine's file, unless it `shares` the machine's directory.
+fn standing(own: &[Entry], list: List, pattern: &Pattern, shares: bool) -> Option<Standing> {
+    let granting: Vec<&Entry> = own.iter().filter(|own| grants(own, list, pattern)).collect();
+    let is_whole = granting.iter().all(|entry| entry.standing == Standing::Whole);
+    match list {
+        _ if granting.is_empty() => None,
+        List::Unwritten if is_whole => shares.then_some(Standing::Whole),
+        _ => Some(Standing::Elsewhere),
+    }
 }
 
 /// Whether `own` may grant, somewhere in `pattern`, what `list` takes away.
 fn grants(own: &Entry, list: List, pattern: &Pattern) -> bool {
     let is_grant = match list {
-        List::Readonly => own.list == List::Write,
+        List::Unwritten => own.list == List::Write,
         _ => !own.list.restricts() && !matches!(own.list, List::Names | List::Unguarded),
     };
     is_grant && !own.pattern.common(pattern).is_ok_and(|common| common.is_empty())
+}
+
+/// The directory that holds the system's settings, and the secrets of its services.
+const SETTINGS: &str = "/etc";
+
+/// Where the files lie that [`Variables::confidential`] names, each with a place that says why.
+pub(crate) fn confidential(
+    variables: &Variables,
+    reporter: &mut Reporter,
+) -> Vec<(Pattern, TextSpan)> {
+    let mut all = Vec::new();
+    for path in &variables.confidential {
+        let text = path.to_string_lossy();
+        let patterns = pattern::parse(&escaped(&text), variables);
+        let patterns = patterns.map_err(|problem| reporter.report(problem, None));
+        let said = format!("{}: not everybody may read it, and no list names it", path.display());
+        let place = reporter.sources.add_amendment(said, &text);
+        all.extend(patterns.unwrap_or_default().into_iter().map(|pattern| (pattern, place)));
+    }
+    all
+}
+
+/// Denies a domain those of `files` that it has only as a part of all settings.
+pub(crate) fn withhold(entries: &mut Vec<Entry>, files: &[(Pattern, TextSpan)]) {
+    if files.is_empty() {
+        return;
+    }
+    let says = |entry: &&Entry| !matches!(entry.list, List::Names | List::Unguarded);
+    let (mut whole, mut named) = (Vec::new(), Vec::new());
+    for entry in entries.iter().filter(says) {
+        match entry.pattern.literal_start() {
+            top if top == SETTINGS => whole.push(entry),
+            top if Path::new(&top).starts_with(SETTINGS) => named.push(entry),
+            _ => {}
+        }
+    }
+    let has = |pattern: &Pattern| {
+        // A glob grants just what it matches.
+        let pattern = &pattern.clone().with_nothing_below();
+        whole.iter().any(|entry| !entry.list.restricts() && entry.pattern.covers(pattern))
+            && !named.iter().any(|entry| entry.pattern.covers(pattern))
+    };
+    let only = files.iter().filter(|(pattern, _)| has(pattern)).map(|(pattern, place)| {
+        let (pattern, list, standing) = (pattern.clone(), List::Deny, Standing::Elsewhere);
+        Entry { pattern, list, layer: 0, place: *place, standing }
+    });
+    let only: Vec<Entry> = only.collect();
+    entries.extend(only);
 }
 
 /// The pattern that stands for that very path.

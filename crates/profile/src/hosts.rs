@@ -29,6 +29,14 @@ impl ResolvedHost {
     pub fn contains(&self, network: (IpAddr, u8)) -> bool {
         self.networks.iter().any(|outer| contains(*outer, network))
     }
+
+    /// Whether some address of this machine's loopback is one of this host.
+    pub(crate) fn touches_loopback(&self) -> bool {
+        let loopback = [(Ipv4Addr::new(127, 0, 0, 0).into(), 8), (Ipv6Addr::LOCALHOST.into(), 128)];
+        self.networks.iter().any(|network| {
+            loopback.iter().any(|own| contains(*network, *own) || contains(*own, *network))
+        })
+    }
 }
 
 fn contains((outer, length): (IpAddr, u8), (inner, inner_length): (IpAddr, u8)) -> bool {

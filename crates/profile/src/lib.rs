@@ -53,6 +53,7 @@ mod limits;
 mod loopback;
 mod merge;
 mod merged;
+mod misplaced;
 mod names;
 mod network;
 mod pattern;

@@ -1,4 +1,5 @@
-//! What `network.loopback` stands for: a loopback of the run's own, or that of the machine.
+//! What `network.loopback` stands for: a loopback of the run's own, that of the machine, or the
+//! ports of that which the run has bound itself.
 
 use crate::error::{Problem, Reporter};
 use crate::merged::{Direction, Loopback, NetworkRule, Profile};
@@ -8,7 +9,8 @@ use flask::Protocol;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const SHARED: &str = "a run that reaches endpoints outside shares their network, and so the loopback of this machine. Write \
-                      `loopback = \"none\"`, or name the ports: `connect = [\"127.0.0.1:8000-8999\"]` and the same for `bind`";
+                      `loopback = \"own\"` for the ports that the run has bound itself, `loopback = \"none\"`, or name the \
+                      ports: `connect = [\"127.0.0.1:8000-8999\"]` and the same for `bind`";
 
 /// Lets every domain use that loopback, if it `gets` one of its own where it asks for that.
 pub(crate) fn open(
@@ -23,7 +25,13 @@ pub(crate) fn open(
         }
         return;
     }
-    if reaches_outside(profile) {
+    let shares = reaches_outside(profile);
+    // In a network of the run's own, all ports are.
+    if loopback == Loopback::Own && (shares || !gets) {
+        profile.own_ports = Some(place);
+        return;
+    }
+    if shares {
         let problem = Problem::bad("private", "possible beside rules for hosts and ports", SHARED);
         reporter.report(problem, Some(place));
         return;
@@ -83,9 +91,11 @@ pub(crate) fn parse(text: &str) -> Result<Option<Loopback>, Problem> {
     match text {
         "private" => Ok(Some(Loopback::Private)),
         "machine" => Ok(Some(Loopback::Machine)),
+        "own" => Ok(Some(Loopback::Own)),
         "none" => Ok(None),
         _ => {
-            Err(Problem::bad(text, "a loopback", "write `private`, `machine` or `none`".to_owned()))
+            let help = "write `private`, `own`, `machine` or `none`";
+            Err(Problem::bad(text, "a loopback", help.to_owned()))
         }
     }
 }

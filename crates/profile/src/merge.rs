@@ -11,7 +11,7 @@ use crate::network::{self, Target};
 use crate::pattern::{self, Pattern};
 use crate::registry;
 use crate::rights::{Entries, Entry, List, Standing};
-use crate::source::Located;
+use crate::source::{Located, TextSpan};
 use crate::variables::Variables;
 use std::path::Path;
 
@@ -46,17 +46,23 @@ pub(crate) fn merge(
     }
     registry::tell(&mut profile, variables);
     guarded::guard(&mut profile, variables, reporter);
-    finish_domains(&mut profile.domains);
+    let confidential = guarded::confidential(variables, reporter);
+    finish_domains(&mut profile.domains, &confidential);
     profile
 }
 
-/// Gives each domain its entries and what it takes from the base domain.
-fn finish_domains(domains: &mut [Domain]) {
+/// Gives each domain its entries and what it takes from the base domain. What is `confidential` it
+/// has only by name.
+fn finish_domains(domains: &mut [Domain], confidential: &[(Pattern, TextSpan)]) {
+    let entries = |mut all: Vec<Entry>| {
+        guarded::withhold(&mut all, confidential);
+        Entries::new(all)
+    };
     let Some((main, others)) = domains.split_first_mut() else { return };
     for domain in others {
         let inherited = if domain.inherit { main.own.as_slice() } else { &[] };
         let own = std::mem::take(&mut domain.own);
-        domain.entries = Entries::new(inherited.iter().cloned().chain(own).collect());
+        domain.entries = entries(inherited.iter().cloned().chain(own).collect());
         if domain.inherit {
             domain.guard.inherit(&main.guard);
         }
@@ -64,7 +70,7 @@ fn finish_domains(domains: &mut [Domain]) {
             domain.netlink.clone_from(&main.netlink);
         }
     }
-    main.entries = Entries::new(std::mem::take(&mut main.own));
+    main.entries = entries(std::mem::take(&mut main.own));
 }
 
 struct Merger<'a> {

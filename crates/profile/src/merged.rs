@@ -36,6 +36,8 @@ pub(crate) enum Loopback {
     Private,
     /// That of the machine, with all that listens on it.
     Machine,
+    /// Ports of the machine's that the run has bound itself.
+    Own,
 }
 
 /// A profile, read and merged.
@@ -51,6 +53,8 @@ pub(crate) struct Profile {
     pub(crate) loopback: Option<(Loopback, TextSpan)>,
     /// Whether it gets that, if it asks for it. Then all rules for endpoints are about it.
     pub(crate) private_loopback: Option<bool>,
+    /// Where it asks for ports of its own on the loopback of the machine, if it gets some.
+    pub(crate) own_ports: Option<TextSpan>,
     /// The base domain first.
     pub(crate) domains: Vec<Domain>,
     /// Directories that it wants to be there.

@@ -14,6 +14,8 @@ pub(crate) enum List {
     Read,
     Write,
     Exec,
+    /// In no profile: what was granted stays, but for writing.
+    Unwritten,
     Readonly,
     Deny,
     Hide,
@@ -22,7 +24,7 @@ pub(crate) enum List {
 impl List {
     /// Whether it takes rights away.
     pub(crate) fn restricts(self) -> bool {
-        self >= Self::Readonly
+        self >= Self::Unwritten
     }
 }
 
@@ -68,7 +70,7 @@ impl Entry {
     /// Whether it has the machine's files in the place of the run's own.
     fn is_of_machine(&self) -> bool {
         self.standing == Standing::Within
-            && !matches!(self.list, List::Unguarded | List::Deny | List::Hide)
+            && !matches!(self.list, List::Unguarded | List::Unwritten | List::Deny | List::Hide)
     }
 
     /// Whether it is only about the run's own files.
@@ -93,7 +95,8 @@ pub(crate) struct Rights {
 }
 
 impl Rights {
-    fn apply(&mut self, list: List, place: TextSpan) {
+    fn apply(&mut self, entry: &Entry) {
+        let Entry { list, place, standing, .. } = *entry;
         let granted = |old: Self| Self { denied: None, hidden: None, ..old };
         match list {
             List::Unguarded => self.unguarded = Some(place),
@@ -101,10 +104,19 @@ impl Rights {
             List::Read => *self = Self { read: Some(place), ..granted(*self) },
             List::Write => *self = Self { write: Some(place), ..granted(*self) },
             List::Exec => *self = Self { exec: Some(place), ..granted(*self) },
+            List::Unwritten => *self = self.unwritten(place, standing),
             List::Readonly => *self = Self { read: Some(place), write: None, ..granted(*self) },
             List::Deny => *self = Self { denied: Some(place), ..self.without_rights() },
             List::Hide => *self = Self { hidden: Some(place), ..self.without_rights() },
         }
+    }
+
+    /// Without writing, for the reason at `place`. What was granted with a directory of the run's
+    /// own is not the machine's file there.
+    fn unwritten(self, place: TextSpan, standing: Standing) -> Self {
+        let written = self.write.filter(|_| standing != Standing::Whole);
+        let readable = self.read.or(self.exec).or(written);
+        Self { read: readable.map(|_| place), write: None, ..self }
     }
 
     fn without_rights(self) -> Self {
@@ -164,7 +176,7 @@ impl Entries {
             candidates.filter(|entry| entry.pattern.covers(pattern)).collect();
         let is_of_machine = covering.iter().any(|entry| entry.is_of_machine());
         for entry in covering.iter().filter(|entry| !is_of_machine || !entry.is_of_run()) {
-            rights.apply(entry.list, entry.place);
+            rights.apply(entry);
         }
         rights
     }

@@ -28,6 +28,10 @@ pub struct Variables {
     /// `/dev/shm` is the machine's: what others have there is none of the run's.
     #[serde(default)]
     pub shares_memory: bool,
+    /// What lies in `/etc` and the user may read, as its owner or as root, and not everybody: a
+    /// profile grants it by name, and not with all of `/etc`.
+    #[serde(default)]
+    pub confidential: Vec<PathBuf>,
     /// What Dewar keeps for itself, and denies to every run whatever its profile grants.
     pub kept: Vec<PathBuf>,
     /// What `network.registries` stands for, by the name of the tool. A tool that is not here

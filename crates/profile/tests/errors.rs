@@ -25,6 +25,22 @@ fn each_mistake_is_named_with_its_place_and_with_what_to_write() {
         ("read = ['/usr']", "unknown key `read`", "did you mean `files.read`?"),
         ("[files]\nraed = []", "unknown key `files.raed`", "did you mean `files.read`?"),
         (
+            "[files]\nfiles.read = []",
+            "`files.read` does not belong below `[files]`",
+            "below `[files]` write `read = …`",
+        ),
+        (
+            "[limits]\nfiles.read = []",
+            "`files.read` does not belong below `[limits]`",
+            "above the first `[…]`, or `read = …` in a table `[files]`",
+        ),
+        (
+            "[files]\ndomains.g.files.read = []",
+            "`domains.g.files.read` does not",
+            "`[domains.g.files]`",
+        ),
+        ("[network]\nfiles.read = []", "`files.read` does not belong below `[network]`", "above"),
+        (
             "[files]\nxyzzyx = []",
             "unknown key `files.xyzzyx`",
             "known here: list, read, write, exec",

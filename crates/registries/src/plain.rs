@@ -17,6 +17,10 @@ pub struct Plain {
     kind: FileType,
 }
 
+/// File systems whose files may wait for something, or tell somebody that they were read: procfs,
+/// sysfs, debugfs, tracefs, of `linux/magic.h`.
+const MADE_UP: [u32; 4] = [0x9fa0, 0x6265_6572, 0x6462_6720, 0x7472_6163];
+
 impl Plain {
     /// What `path` leads to, whatever it is.
     ///
@@ -49,7 +53,13 @@ impl Plain {
     /// That it is no file, or what the system says.
     pub fn open(&self) -> io::Result<File> {
         match self.kind {
-            FileType::RegularFile => File::open(own(&self.handle)),
+            FileType::RegularFile => {
+                let made_up = rustix::fs::fstatfs(&self.handle)?.f_type;
+                if MADE_UP.into_iter().any(|magic| i64::from(magic) == made_up) {
+                    return Err(io::Error::other("it is no file, but what the kernel says"));
+                }
+                File::open(own(&self.handle))
+            }
             FileType::Directory => Err(io::Error::other("it is a directory")),
             _ => Err(io::Error::other("it is no file, but a pipe, a socket or a device")),
         }
@@ -59,4 +69,22 @@ impl Plain {
 /// The file itself, as this process holds it.
 fn own(handle: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", handle.as_raw_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_makes_up_is_not_read() {
+        for path in ["/proc/version", "/sys/kernel/notes"] {
+            let found = Plain::find(Path::new(path)).unwrap();
+            assert_eq!(
+                found.open().unwrap_err().to_string(),
+                "it is no file, but what the kernel says"
+            );
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(Plain::find(file.path()).unwrap().open().is_ok());
+    }
 }

@@ -56,6 +56,20 @@ impl Address {
         Ok(Self { bytes, kind })
     }
 
+    /// The bytes of the same address and port, but of the host `ip`; `EAFNOSUPPORT` for one that
+    /// its family does not know.
+    pub fn of_host(&self, ip: IpAddr) -> Result<Vec<u8>> {
+        let mut bytes = self.bytes.clone();
+        let (at, host) = match (self.family(), ip) {
+            (libc::AF_INET, IpAddr::V4(ip)) => (4, ip.octets().to_vec()),
+            (libc::AF_INET6, IpAddr::V4(ip)) => (8, ip.to_ipv6_mapped().octets().to_vec()),
+            (libc::AF_INET6, IpAddr::V6(ip)) => (8, ip.octets().to_vec()),
+            _ => return Err(Errno::AFNOSUPPORT),
+        };
+        bytes.get_mut(at..at + host.len()).ok_or(Errno::INVAL)?.copy_from_slice(&host);
+        Ok(bytes)
+    }
+
     /// The family that the kernel reads.
     pub fn family(&self) -> i32 {
         let family = self.bytes.first_chunk().map_or(0, |bytes| u16::from_ne_bytes(*bytes));
@@ -119,6 +133,21 @@ mod tests {
         assert_eq!(parse(libc::AF_UNIX, b"\0a\0b").unwrap(), Kind::Abstract(b"a\0b".to_vec()));
         assert_eq!(parse(libc::AF_INET, &[0, 80]), Err(Errno::INVAL));
         assert_eq!(Address::parse(vec![1]), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn a_host_takes_the_place_of_another() {
+        let of = |family: i32, len: usize, ip: [u16; 8]| {
+            let bytes = [&(family as u16).to_ne_bytes()[..], &[0, 80], &[0; 24][..len]].concat();
+            let ip = Ipv6Addr::from(ip).to_canonical();
+            Address::parse(bytes)?.of_host(ip).and_then(Address::parse).map(|it| it.kind)
+        };
+        let (v4, v6) = ([0, 0, 0, 0, 0, 0xffff, 0x7f00, 1], [0, 0, 0, 0, 0, 0, 0, 1]);
+        let kind = |ip: [u16; 8]| Ok(Kind::Ip(Ipv6Addr::from(ip).to_canonical(), 80));
+        assert_eq!(of(libc::AF_INET, 12, v4), kind(v4));
+        assert_eq!(of(libc::AF_INET6, 24, v4), kind(v4));
+        assert_eq!(of(libc::AF_INET6, 24, v6), kind(v6));
+        assert_eq!(of(libc::AF_INET, 12, v6), Err(Errno::AFNOSUPPORT));
     }
 
     proptest::proptest! {

@@ -7,7 +7,7 @@
 use crate::sys::thread::Interruptible;
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::{Duration, Instant},
 };
 
@@ -16,7 +16,10 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The execs that are waited for, by the thread that executes.
 #[derive(Debug, Default)]
-pub struct Execs(Mutex<HashMap<u32, Exec>>);
+pub struct Execs {
+    awaited: Mutex<HashMap<u32, Exec>>,
+    turn: RwLock<()>,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Exec {
@@ -35,6 +38,17 @@ pub struct Awaited<'a> {
 }
 
 impl Execs {
+    /// Holds up [`Self::alone`] until the value is dropped: the calling thread traces somebody.
+    pub fn turn(&self) -> RwLockReadGuard<'_, ()> {
+        self.turn.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until the value is dropped, no other thread of the gate traces anybody, who could not be
+    /// traced by the calling thread then.
+    pub fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.turn.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The calling thread waits for an exec of thread `tid` of `pid` until the value is dropped.
     pub fn wait(&self, pid: u32, tid: u32) -> Awaited<'_> {
         let (since, thread) = (Instant::now(), Interruptible::current());
@@ -64,7 +78,7 @@ impl Execs {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, Exec>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

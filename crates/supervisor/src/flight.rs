@@ -1,6 +1,9 @@
 //! Ending connections; and descriptors in flight: sent over a unix socket and not received yet.
 
-use crate::sys::socket::{disconnect, option, set_option};
+use crate::sys::{
+    closing::{close, close_apart},
+    socket::{disconnect, option, set_option},
+};
 use proc::Proc;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -62,6 +65,13 @@ pub struct Peeked {
     pub complete: bool,
 }
 
+impl Drop for Peeked {
+    fn drop(&mut self) {
+        // Who was to receive them may be gone by now.
+        close_apart(std::mem::take(&mut self.descriptors));
+    }
+}
+
 /// Looks through what a socket will receive, and leaves it there.
 pub fn peek(socket: BorrowedFd<'_>) -> Peeked {
     let mut peeked = Peeked::default();
@@ -93,7 +103,9 @@ pub fn empty(proc: &Proc, socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let in_flight = || proc.descriptor("self", socket.as_raw_fd()).ok()?.in_flight();
     for _ in 0..if is_stream { 1 } else { MOST_EMPTY } {
         // Whether each message came whole does not matter here.
-        receive_all(socket, RecvFlags::empty(), &mut Vec::new());
+        let mut taken = Vec::new();
+        receive_all(socket, RecvFlags::empty(), &mut taken);
+        close_apart(taken);
         // What looked like the end can have been a packet without content.
         if ioctl_fionread(socket)? == 0 && in_flight() == Some(0) {
             return Ok(());
@@ -107,7 +119,8 @@ fn turn_away(listener: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     while poll(&mut [PollFd::new(&listener, PollFlags::IN)], Some(&now))? > 0 {
         match accept_with(listener, SocketFlags::CLOEXEC) {
-            Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
+            Ok(connection) => close(connection),
+            Err(Errno::INTR | Errno::CONNABORTED) => {}
             Err(error) => return Err(error),
         }
     }

@@ -4,12 +4,13 @@ use crate::{
     stop::Stopped,
     sys::{
         memory,
-        ptrace::{self, Registers, State},
+        ptrace::{self, Registers, RseqArea, State},
     },
     targets::Targets,
 };
 use rustix::io::{Errno, Result};
 use std::{
+    cell::Cell,
     os::fd::BorrowedFd,
     time::{Duration, Instant},
 };
@@ -20,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// From so many calls on, they are made by code that the process is lent, not one by one.
 const MANY: usize = 16;
 const PAGE: usize = 4096;
+/// The `syscall` instruction.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// A system call, and its arguments.
 pub type Call = (Sysno, [u64; 6]);
@@ -41,26 +44,66 @@ const MAKE_ALL: [u8; 59] = [
     0x0f, 0x05, 0x48, 0x89, 0x03, 0x48, 0x83, 0xc3, 0x38, 0xeb, 0xd5, 0xb8, 0xb2, 0x01, 0x00, 0x00,
     0xbf, 0xff, 0xff, 0xff, 0xff, 0x89, 0xfe, 0x0f, 0x05, 0xeb, 0xf0,
 ];
+/// Where in that code `done` lies.
+const DONE: u64 = 43;
 
 /// A stopped thread that makes calls for us.
+///
+/// The program must not make others in their place. Its memory is its own, so it matters what can
+/// lead the thread from the instructions that it was set to:
+///
+/// - a handler of a signal: all are blocked, and what the kernel sends nevertheless for what the
+///   thread has done (a breakpoint, `PR_SET_SYSCALL_USER_DISPATCH`, memory that is not there) is a
+///   stop that is looked at (`is_fault`);
+/// - a restartable sequence: it is left ([`Stopped::borrow`]); what the kernel writes into memory
+///   on its own (`io_submit`), or somebody outside into a file that is mapped, may name one again;
+/// - single steps and alignment checks: the flags for both are off; perf events and uprobes take
+///   perf_event_open(2), which the filter refuses; a shadow stack is of no concern to code that
+///   neither calls nor returns.
+///
+/// So each call is compared, when it begins, with what was to be made; and lent code, which makes
+/// many with no stop between, runs while the thread has registered no sequence at all. Whoever
+/// makes another call makes none: nothing is asked of the thread any more, and its process ends.
 pub struct Injector<'a> {
     targets: &'a Targets,
     tid: u32,
     registers: Registers,
-    gadget: u64,
+    /// Where a `syscall` instruction lay.
+    gadget: Cell<u64>,
+    /// It did something else than it was set to, or nobody knows what it does.
+    astray: Cell<Option<Errno>>,
 }
 
 impl<'a> Injector<'a> {
     /// Through `tid`, which is stopped, and gets its own back when it is released.
     pub fn new(stopped: &mut Stopped<'a>, tid: u32) -> Result<Self> {
-        let (registers, gadget) = stopped.borrow(tid)?;
-        Ok(Self { targets: stopped.targets(), tid, registers, gadget })
+        let registers = stopped.borrow(tid)?;
+        // The one that it has just executed, as most threads wait in a call.
+        let gadget = Cell::new(registers.instruction_pointer().wrapping_sub(2));
+        Ok(Self { targets: stopped.targets(), tid, registers, gadget, astray: Cell::new(None) })
+    }
+
+    /// Why nothing is known of what was made in the thread's place: it did something else than it
+    /// was set to (`INTR`), or makes a call that does not come to an end (`TIMEDOUT`).
+    pub fn astray(&self) -> Option<Errno> {
+        self.astray.get()
     }
 
     /// Makes a call that the filter lets run.
     pub fn call(&self, number: Sysno, args: [u64; 6]) -> Result<u64> {
-        self.begin(number, args)?;
-        self.end(Instant::now() + PATIENCE)
+        let made = self.led(|| {
+            self.begin(number, args)?;
+            self.end(Instant::now() + PATIENCE)
+        });
+        made?.result()
+    }
+
+    /// Leads the thread through something; if that fails, through nothing any more.
+    fn led<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        if let Some(errno) = self.astray.get() {
+            return Err(errno);
+        }
+        act().inspect_err(|errno| self.astray.set(Some(*errno)))
     }
 
     /// Makes calls that the filter lets run; the result of each.
@@ -90,7 +133,9 @@ impl<'a> Injector<'a> {
                 let protection = read | libc::PROT_EXEC as u64;
                 self.call(Sysno::mprotect, [code, PAGE as u64, protection, 0, 0, 0])
             })
-            .and_then(|_| self.run(code, start, start + table.len() as u64));
+            .and_then(|_| {
+                self.in_no_sequence(|| self.run(code, start, start + table.len() as u64))
+            });
         let mut after = vec![0; table.len()];
         let read = made.and_then(|()| memory::read(self.tid, start, &mut after));
         let _ = self.call(Sysno::munmap, [code, len, 0, 0, 0, 0]);
@@ -104,14 +149,50 @@ impl<'a> Injector<'a> {
         Ok(after.chunks_exact(56).map(result).collect())
     }
 
+    /// Runs `act` while the thread has registered no restartable sequence. The kernel says so; and
+    /// only a thread itself can register one, by a call, while this one makes those that are asked
+    /// of it. Where the program's own filter keeps the thread from it, nothing is run.
+    fn in_no_sequence<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        const UNREGISTER: u64 = 1;
+        let Some(area) = self.led(|| ptrace::rseq_area(self.tid))? else { return act() };
+        self.register(area, UNREGISTER)?;
+        self.led(|| match ptrace::rseq_area(self.tid)? {
+            None => Ok(()),
+            Some(_) => Err(Errno::INTR),
+        })?;
+        let acted = act();
+        let registered = self.register(area, 0);
+        // Without it, the program would believe in what the kernel keeps no more.
+        self.led(|| registered)?;
+        acted
+    }
+
+    /// Makes rseq(2) with the area that the thread had.
+    fn register(&self, area: RseqArea, flags: u64) -> Result<()> {
+        let args = [area.address, area.len.into(), flags, area.signature.into(), 0, 0];
+        self.call(Sysno::rseq, args).map(drop)
+    }
+
     /// Lets the thread run lent code, to the call at its end.
+    ///
+    /// What it runs was written since everybody stands still, into memory that nobody knew of
+    /// before: so nothing that was begun before writes there, either.
     fn run(&self, code: u64, table: u64, end: u64) -> Result<()> {
-        self.targets.quiesce.expect(self.tid);
-        self.registers.running(code, table, end).restore(self.tid)?;
-        ptrace::go_on(self.tid)?;
-        let call = self.targets.quiesce.caught(PATIENCE).ok_or(Errno::TIMEDOUT)?;
-        ptrace::interrupt(self.tid)?;
-        self.targets.listener.send_result(call.id, Err(Errno::AGAIN))?;
+        self.led(|| {
+            self.targets.quiesce.expect(self.tid);
+            self.registers.running(code, table, end).restore(self.tid)?;
+            ptrace::go_on(self.tid)?;
+            let call = self.targets.quiesce.caught(PATIENCE).ok_or(Errno::TIMEDOUT)?;
+            ptrace::interrupt(self.tid)?;
+            self.targets.listener.send_result(call.id, Err(Errno::AGAIN))?;
+            self.await_stop()?;
+            let at_end = code + DONE..code + MAKE_ALL.len() as u64;
+            let stands = Registers::of(self.tid)?;
+            if stands.have_run(at_end, end) { Ok(()) } else { Err(Errno::INTR) }
+        })
+    }
+
+    fn await_stop(&self) -> Result<()> {
         let until = Instant::now() + PATIENCE;
         loop {
             match ptrace::poll(self.tid) {
@@ -125,7 +206,13 @@ impl<'a> Injector<'a> {
     }
 
     /// Gives the process a duplicate of `fd` in the place of its descriptor `number`.
+    ///
+    /// The thread closes that itself before: a file system may let it wait for as long as it likes,
+    /// and where the kernel closes what it puts a descriptor in the place of, no call of the
+    /// sandbox is answered meanwhile (`seccomp_do_user_notification` of `kernel/seccomp.c`).
     pub fn replace(&self, fd: BorrowedFd<'_>, number: i32, cloexec: bool) -> Result<()> {
+        // Whatever a close says, the number is free (close(2)).
+        let _ = self.call(Sysno::close, [number as u64, 0, 0, 0, 0, 0]);
         self.trapped(|id| self.targets.listener.send_fd_as(id, fd, number, cloexec)).map(drop)
     }
 
@@ -136,27 +223,50 @@ impl<'a> Injector<'a> {
 
     /// Makes a call that always comes to the monitor, and answers it.
     fn trapped(&self, answer: impl FnOnce(u64) -> Result<()>) -> Result<u64> {
-        self.targets.quiesce.expect(self.tid);
-        self.begin(Sysno::pidfd_open, [u64::MAX, u64::MAX, 0, 0, 0, 0])?;
-        let call = self.targets.quiesce.caught(PATIENCE).ok_or(Errno::TIMEDOUT)?;
-        if let Err(error) = answer(call.id) {
-            let _ = self.targets.listener.send_result(call.id, Err(error));
-        }
-        self.end(Instant::now() + PATIENCE)
+        let made = self.led(|| {
+            self.targets.quiesce.expect(self.tid);
+            self.begin(Sysno::pidfd_open, [u64::MAX, u64::MAX, 0, 0, 0, 0])?;
+            let call = self.targets.quiesce.caught(PATIENCE).ok_or(Errno::TIMEDOUT)?;
+            if let Err(error) = answer(call.id) {
+                let _ = self.targets.listener.send_result(call.id, Err(error));
+            }
+            self.end(Instant::now() + PATIENCE)
+        });
+        made?.result()
     }
 
-    /// Runs to the beginning of the call, and lets it begin.
+    /// Runs to the beginning of the call, and lets it begin: this one, not another that the thread
+    /// was led to.
     fn begin(&self, number: Sysno, args: [u64; 6]) -> Result<()> {
+        let gadget = self.gadget()?;
         let number = i64::from(number.id());
-        self.registers.calling(self.gadget, number, args).restore(self.tid)?;
+        self.registers.calling(gadget, number, args).restore(self.tid)?;
         ptrace::go_on_to_call(self.tid)?;
         self.await_call(Instant::now() + PATIENCE)?;
+        if !ptrace::is_entering(self.tid, gadget, number, args)? {
+            return Err(Errno::INTR);
+        }
         ptrace::go_on_to_call(self.tid)
     }
 
-    fn end(&self, until: Instant) -> Result<u64> {
+    /// Where in the memory of the thread a `syscall` instruction lies: the one that was used last,
+    /// or, if what it lay in was taken, one of the kernel's own code page there.
+    fn gadget(&self) -> Result<u64> {
+        let mut code = [0; 2];
+        if memory::read(self.tid, self.gadget.get(), &mut code) == Ok(2) && code == SYSCALL {
+            return Ok(self.gadget.get());
+        }
+        let start = proc::vdso(&self.targets.tree.proc.maps(self.tid)?).ok_or(Errno::NOEXEC)?;
+        let mut code = vec![0; 8192];
+        let got = memory::read(self.tid, start, &mut code)?;
+        let found = code[..got].windows(2).position(|two| two == SYSCALL);
+        self.gadget.set(start + found.ok_or(Errno::NOEXEC)? as u64);
+        Ok(self.gadget.get())
+    }
+
+    fn end(&self, until: Instant) -> Result<Registers> {
         self.await_call(until)?;
-        Registers::of(self.tid)?.result()
+        Registers::of(self.tid)
     }
 
     fn await_call(&self, until: Instant) -> Result<()> {

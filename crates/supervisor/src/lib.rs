@@ -39,6 +39,7 @@ mod execs;
 pub mod flight;
 mod fs_state;
 mod inject;
+mod kept_number;
 pub mod missing_capabilities;
 mod on_behalf;
 mod pending;
@@ -54,17 +55,18 @@ pub use caller::Caller;
 pub use execs::{Awaited, Execs};
 pub use fs_state::FsState;
 pub use inject::{Call, Injector};
+pub use kept_number::KeptNumber;
 pub use missing_capabilities::MissingCapabilities;
 pub use on_behalf::OnBehalf;
 pub use pending::PendingCalls;
 pub use quiesce::{HoldThread, Quiesce};
 pub use resolve::{
-    Found, Name, resolve, resolve_for_caller, resolve_within, walk, walk_no_magiclinks,
-    walk_to_create,
+    Found, Name, resolve, resolve_for_caller, resolve_within, walk, walk_for_caller,
+    walk_no_magiclinks, walk_to_create,
 };
 pub use stop::{PAUSE, Stopped, can_be_held_up, end_held_up_execs, is_alive, is_running, lives};
 pub use sys::{
-    clock, limit, memory,
+    clock, closing, limit, memory,
     notify::{Listener, Notification},
     ptrace, socket, thread,
 };

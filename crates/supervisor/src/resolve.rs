@@ -56,8 +56,7 @@ pub fn resolve(caller: Caller<'_>, name: Name<'_>) -> Result<OwnedFd> {
     }
 }
 
-/// As [`resolve`], with the limits on the way that the program has set: as the kernel finds it, but
-/// through no link that leads each process elsewhere.
+/// As [`resolve`], with the limits on the way that the program has set.
 pub fn resolve_within(caller: Caller<'_>, name: Name<'_>, limits: ResolveFlags) -> Result<OwnedFd> {
     let nofollow = if name.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let limits = limits | ResolveFlags::NO_MAGICLINKS;
@@ -77,18 +76,21 @@ pub fn walk_no_magiclinks(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
     walk_with(caller, name, &mut false, Rules { no_magiclinks: true, creates: false })
 }
 
-/// What `name` names, for a call that the program then makes itself; and whether that is so for
-/// this process alone. The kernel walks as the monitor, to whom magic links lead elsewhere, and for
-/// whom there is no `/proc/self`: where it stops at one of them, the walk is made as the program's.
+/// What `name` names, for a call that the program then makes itself; and whether that is so for it
+/// alone. To the monitor magic links lead elsewhere, and there is no `/proc/self`: where the kernel
+/// stops at one of them, the walk is made as the program's.
 pub fn resolve_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>, bool) {
     match resolve(caller, name) {
-        Err(Errno::LOOP | Errno::NOENT) => {
-            let mut is_own = false;
-            (walk_with(caller, name, &mut is_own, Rules::default()), is_own)
-        }
+        Err(Errno::LOOP | Errno::NOENT) => walk_for_caller(caller, name),
         Err(error) => (Err(error), false),
         Ok(object) => (Ok(Found { object: Some(object), ..Found::default() }), false),
     }
+}
+
+/// As [`walk`], and whether that is so for this process alone.
+pub fn walk_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>, bool) {
+    let mut is_own = false;
+    (walk_with(caller, name, &mut is_own, Rules::default()), is_own)
 }
 
 /// Where a walk ended.
@@ -138,10 +140,10 @@ pub fn walk(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
     walk_with(caller, name, &mut false, Rules::default())
 }
 
-/// As [`walk`], to a file that is made if it is not there: what a slash stands behind cannot be
-/// one, and is not looked at.
-pub fn walk_to_create(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
-    walk_with(caller, name, &mut false, Rules { no_magiclinks: false, creates: true })
+/// As [`walk_for_caller`], to a file that is made if it is not there, and needs no slash behind it.
+pub fn walk_to_create(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>, bool) {
+    let mut is_own = false;
+    (walk_with(caller, name, &mut is_own, Rules { no_magiclinks: false, creates: true }), is_own)
 }
 
 /// What a walk heeds.

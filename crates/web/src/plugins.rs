@@ -45,6 +45,14 @@ pub enum PluginError {
         /// Why.
         error: io::Error,
     },
+    /// What its file holds does not compile.
+    #[error("`{}`: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: Box<PluginError>,
+    },
     /// It is neither a text nor a module.
     #[error("`{0}` is neither a text in UTF-8 nor a module in WebAssembly")]
     Text(String),
@@ -268,7 +276,12 @@ impl Plugins {
             let module = wat::parse_bytes(&source).map(|module| module.into_owned());
             source = module.map_err(|error| PluginError::Text(error.to_string()))?;
         }
-        self.put(name, config, &source, None)
+        self.put(name, config, &source, None).map_err(|error| match error {
+            error @ (PluginError::Load(_) | PluginError::Text(_)) => {
+                PluginError::File { path: path.to_owned(), error: Box::new(error) }
+            }
+            error => error,
+        })
     }
 
     /// Makes the plugins those that `config` names; what went wrong with which. Those that were

@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{Site, ask, connect, get, raw, split};
+use common::{Site, ask, connect, get, raw, route, split};
 use std::{
     fs,
     io::{Read as _, Write as _},
     os::unix::fs::symlink,
 };
+use web::{Config, Listen, Server};
 
 #[test]
 fn a_file_comes_with_its_type_and_length_and_date() {
@@ -304,4 +305,23 @@ fn ending_answers_what_is_under_way_and_reloading_loses_nothing() {
     assert_eq!(get(address, "/later/a.txt").status, 403);
     server.end();
     assert!(std::net::TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_port_at_which_another_server_listens_is_refused() {
+    let site = Site::new();
+    let first = site.start();
+    let mut config = Config::new(site.root());
+    let address = first.addresses()[0].to_string();
+    config.listen = vec![Listen { address, ..Listen::default() }];
+    let error = Server::start(config).err().expect("it is in use").to_string();
+    assert!(error.contains("in use"), "{error}");
+    drop(first);
+}
+
+#[test]
+fn a_plugin_that_does_not_compile_is_told_by_its_file() {
+    let site = Site::new().text("g", "no plugin", route("/g/"));
+    let error = Server::start(site.config.clone()).err().expect("it does not compile").to_string();
+    assert!(error.contains("/g.e`: "), "{error}");
 }

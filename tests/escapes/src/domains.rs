@@ -12,6 +12,7 @@ pub(crate) const CASES: &[Case] = cases![
     children_of_a_process_that_changes_its_domain,
     attaching_to_what_enters_a_domain,
     reaching_by_a_number_that_is_anothers_by_then,
+    changing_a_process_outside_by_a_number_that_is_its_by_then,
     following_links_into_a_domain_while_it_is_entered,
     opening_files_of_what_will_enter_a_domain,
     swapping_paths_in_every_domain,
@@ -19,6 +20,7 @@ pub(crate) const CASES: &[Case] = cases![
     opening_files_of_what_enters_a_domain,
     taking_filters_and_personalities_into_a_domain,
     executing_memory_of_another_domain,
+    executing_by_the_header_of_another_program,
     signalling_a_group_that_changes,
     reading_what_a_process_of_another_domain_leaves,
     meeting_another_domain_in_shared_memory,
@@ -91,6 +93,24 @@ fn reaching_by_a_number_that_is_anothers_by_then(stage: &Stage) {
     }
 }
 
+/// The same with somebody outside, in a run with one domain.
+fn changing_a_process_outside_by_a_number_that_is_its_by_then(stage: &Stage) {
+    if stage.variant != Variant::Bare {
+        return;
+    }
+    stage.file("work/hidden", "hidden");
+    let profile = stage.profile("[files]\nhide = [\"${workspace}/hidden\"]");
+    let mut outsider = std::process::Command::new(stage.program("outsider", "outsider"));
+    outsider.arg(stage.work().join("number"));
+    let mut outsider = stage.like(outsider).spawn().expect("start the one outside");
+    let attack = stage.command(stage.call(&profile), "reuse_number", &["outside"]).output();
+    let ended = outsider.try_wait().expect("look");
+    outsider.kill().expect("kill the one outside");
+    outsider.wait().expect("its end");
+    held(&attack.expect("start `dewar`"));
+    assert_eq!(ended, None, "a process outside was changed");
+}
+
 fn following_links_into_a_domain_while_it_is_entered(stage: &Stage) {
     stage.program("work/vault", "vault");
     stage.file("work/granted", "granted");
@@ -140,6 +160,18 @@ fn executing_memory_of_another_domain(stage: &Stage) {
     stage.program("work/granted", "vault");
     let same = stage.profile("[domains.vault]\nexec = [\"${workspace}/vault\"]");
     stage.holds(&same, "execute_memory", &[]);
+}
+
+fn executing_by_the_header_of_another_program(stage: &Stage) {
+    stage.program("work/loader", "loader");
+    let profile = stage.profile(
+        "[domains.other]\nexec = [\"${workspace}/name_loader\"]\n\
+         files.deny = [\"${workspace}/loader\"]",
+    );
+    // Another domain may, or the attack would show nothing.
+    let ran = stage.command(stage.call(&profile), "loader", &[]).output().expect("start `dewar`");
+    assert_eq!(ran.status.code(), Some(42), "{}", String::from_utf8_lossy(&ran.stderr));
+    stage.holds(&profile, "name_loader", &["./loader"]);
 }
 
 fn signalling_a_group_that_changes(stage: &Stage) {

@@ -8,6 +8,8 @@ use crate::{
 use std::{
     fs::Permissions,
     os::unix::fs::{PermissionsExt as _, chown},
+    process::Stdio,
+    time::Duration,
 };
 
 pub(crate) const CASES: &[Case] = cases![
@@ -35,6 +37,8 @@ pub(crate) const CASES: &[Case] = cases![
     reading_shared_memory_of_others,
     cutting_what_can_only_be_read,
     leading_a_link_elsewhere_once_it_is_known,
+    reading_what_was_replaced_outside,
+    giving_what_is_made_outside_the_label_of_what_is_gone,
 ];
 
 fn naming_a_secret_in_every_way(stage: &Stage) {
@@ -298,4 +302,48 @@ fn reading_shared_memory_of_others(stage: &Stage) {
     let left = std::fs::read_to_string(&memory);
     std::fs::remove_file(&memory).expect("remove shared memory");
     assert_eq!(left.expect("shared memory"), SECRET);
+}
+
+/// File systems give out the number of a file that is gone at once, to one that is born in the same
+/// tick (not tmpfs). The pattern has the monitor open files there.
+fn giving_what_is_made_outside_the_label_of_what_is_gone(stage: &Stage) {
+    let rules = "deny = [\"${workspace}/denied\", \"${workspace}/**/*.pth\"]";
+    let profile = stage.profile(&format!("[files]\n{rules}"));
+    stage.file("work/old.pth", "old");
+    let denied = stage.file("work/denied", "denied");
+    let attack = stage.command(stage.call(&profile), "reuse_inode", &["denied", "3"]);
+    let mut attack = { attack }.stderr(Stdio::piped()).spawn().expect("start `dewar`");
+    while attack.try_wait().expect("look").is_none() {
+        // Outside, as an editor saves: a name that is missing for a moment is another matter.
+        std::fs::rename(stage.file("new", "denied"), &denied).expect("rename");
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(std::fs::read_to_string(&denied).expect("the file"), "denied");
+    }
+    held(&attack.wait_with_output().expect("its end"));
+}
+
+/// As an editor outside saves a file. In mode `fast`, what is replaced can be read.
+fn reading_what_was_replaced_outside(stage: &Stage) {
+    for how in ["hide", "deny"] {
+        let profile = stage.profile(&format!("[files]\n{how} = [\"${{workspace}}/.env\"]"));
+        let over = stage.work().join("over");
+        let _ = std::fs::remove_file(&over);
+        let file = stage.file("work/.env", SECRET);
+        let mut attack = stage.command(stage.call(&profile), "replaced", &[".env"]);
+        let started = attack.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let running = started.expect("start `dewar`");
+        // First what covers it, if it is covered.
+        for _ in 0..4 {
+            std::thread::sleep(Duration::from_millis(300));
+            std::fs::rename(stage.file("work/new", SECRET), &file).expect("rename");
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        std::fs::write(over, "").expect("write a file");
+        let output = running.wait_with_output().expect("its end");
+        held(&output);
+        let none = String::from_utf8_lossy(&output.stdout).starts_with("0 ");
+        // With a view, what is hidden is not even looked at.
+        let is_seen = how == "deny" || stage.variant == Variant::Bare;
+        assert!(!(none && is_seen), "{how}: nothing was replaced");
+    }
 }

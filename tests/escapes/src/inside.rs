@@ -106,14 +106,18 @@ fn executing_what_a_run_inside_may_only_read(stage: &Stage) {
     );
     let inner = path(&stage.file("work/inner.toml", &inner));
     let target = path(&stage.program("data/program", "escaped"));
-    for attack in ["execute", "race_exec"] {
+    let loader = path(&stage.program("data/loader", "loader"));
+    for attack in ["execute", "race_exec", "name_loader"] {
         stage.program(&format!("work/{attack}"), attack);
     }
     // It is granted around, or the attack would show nothing.
     let ran = run(stage, &around, (false, &target));
     assert_eq!(ran.status.code(), Some(42), "{}", String::from_utf8_lossy(&ran.stderr));
     let inside = format!("{program} run -q -p {inner} --");
-    let script = format!("{inside} ./execute {target} && {inside} ./race_exec {target}");
+    let script = format!(
+        "{inside} ./execute {target} && {inside} ./race_exec {target} && ln -s {loader} l && \
+         {inside} ./name_loader ./l; status=$?; rm -f l; exit $status"
+    );
     holds(stage, &around, &script);
 }
 

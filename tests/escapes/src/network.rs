@@ -25,11 +25,14 @@ pub(crate) const CASES: &[Case] = cases![
     listening_without_a_bind,
     connecting_to_a_name_that_was_its_own,
     sending_to_a_name_that_was_its_own,
+    reaching_the_name_of_its_own_by_another_type,
     connecting_to_a_file_in_the_place_of_its_own,
     sending_to_an_address_of_no_family,
     setting_options_that_lead_elsewhere,
     asking_by_netlink,
     reaching_servers_of_the_machine_on_loopback,
+    reaching_by_no_address_in_particular,
+    connecting_to_a_port_that_was_its_own,
     sending_by_sockets_that_were_handed_in,
     sending_packets_in_the_name_of_the_monitor,
 ];
@@ -106,6 +109,61 @@ fn reaching_servers_of_the_machine_on_loopback(stage: &Stage) {
     assert!(receiver.recv(&mut [0; 8]).is_err(), "the attack has sent something");
 }
 
+/// The kernel takes no address for that of the socket, which can be another than was decided.
+fn reaching_by_no_address_in_particular(stage: &Stage) {
+    let listener = TcpListener::bind("127.0.0.2:0").expect("listen");
+    let port = listener.local_addr().expect("an address").port();
+    let receiver = UdpSocket::bind(("127.0.0.2", port)).expect("a receiver");
+    let of_six = UdpSocket::bind("127.0.0.1:0").expect("a receiver");
+    let six = of_six.local_addr().expect("an address").port();
+    let profile = stage.profile(&format!(
+        "[network]\nbind = [\"127.0.0.2:0\", \"127.0.0.2:0/udp\"]\n\
+         connect = [\"127.0.0.1:{port}\", \"127.0.0.1:{port}/udp\", \"[::1]:{six}/udp\"]"
+    ));
+    stage.holds(&profile, "no_address", &[&port.to_string(), &six.to_string()]);
+    listener.set_nonblocking(true).expect("not to wait");
+    assert!(listener.accept().is_err(), "the attack has connected");
+    for receiver in [receiver, of_six] {
+        receiver.set_nonblocking(true).expect("not to wait");
+        assert!(receiver.recv(&mut [0; 8]).is_err(), "the attack has sent something");
+    }
+}
+
+/// Ports of the machine's loopback that the run has bound are its own, until somebody else has
+/// them.
+fn connecting_to_a_port_that_was_its_own(stage: &Stage) {
+    let profile = stage.profile("[network]\nconnect = [\"192.0.2.1:9\"]\nloopback = \"own\"");
+    for way in ["close", "shutdown"] {
+        let [port, taken] =
+            ["port", "taken"].map(|name| stage.work().join(format!("{way}-{name}")));
+        let words = [&port, &taken].map(|path| path.to_str().expect("UTF-8").to_owned());
+        let call = stage.call(&profile);
+        let mut command = stage.command(call, "own_port", &[way, &words[0], &words[1]]);
+        let attack = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let attack = attack.expect("start `dewar`");
+        let listener = taken_over(&port);
+        std::fs::write(&taken, "").expect("say so");
+        held(&attack.wait_with_output().expect("the attack's end"));
+        let listener = listener.expect("nobody was to have the port");
+        listener.set_nonblocking(true).expect("not to wait");
+        assert!(listener.accept().is_err(), "the attack has connected after {way}");
+    }
+}
+
+/// A server at the port that the attack says it had.
+fn taken_over(port: &std::path::Path) -> std::io::Result<TcpListener> {
+    let end = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < end {
+        let said = std::fs::read_to_string(port).unwrap_or_default();
+        if let Some(said) = said.strip_suffix('\n').and_then(|said| said.parse::<u16>().ok()) {
+            // The standard library sets `SO_REUSEADDR`.
+            return TcpListener::bind(("127.0.0.1", said));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(std::io::ErrorKind::TimedOut.into())
+}
+
 fn asking_by_netlink(stage: &Stage) {
     stage.holds("workspace", "netlink", &[]);
     stage.holds(&one_datagram_port(stage, 9, true), "netlink", &[]);
@@ -155,35 +213,60 @@ fn connecting_to_a_file_in_the_place_of_its_own(stage: &Stage) {
     let listener = taken_meanwhile(stage, attack, || {
         let listener = net::UnixListener::bind(&theirs).expect("listen");
         stage.give(&theirs);
-        listener
+        Ok(listener)
     });
     listener.set_nonblocking(true).expect("not to wait");
     assert!(listener.accept().is_err(), "the attack has connected");
 }
 
-fn sending_to_a_name_that_was_its_own(stage: &Stage) {
-    let name = format!("{}/datagrams", stage.home().display());
-    // With a port, the sandbox shares the abstract names with the outside.
-    let rules = "[network]\nconnect = [\"127.0.0.1:9\", \"unixgram:${workspace}/nobody\"]";
-    let profile = stage.profile(rules);
-    let attack = stage.command(stage.call(&profile), "forgotten_name", &[&name, "datagram"]);
-    let address = net::SocketAddr::from_abstract_name(&name).expect("a name");
-    let receiver = taken_meanwhile(stage, attack, || {
-        net::UnixDatagram::bind_addr(&address).expect("take the name")
-    });
+/// With a port, the sandbox shares the abstract names with the outside.
+const PORT_AND_DATAGRAMS: &str =
+    "[network]\nconnect = [\"127.0.0.1:9\", \"unixgram:${workspace}/nobody\"]";
+
+fn reaching_the_name_of_its_own_by_another_type(stage: &Stage) {
+    let names = ["streams", "datagrams"].map(|it| format!("{}/{it}", stage.home().display()));
+    let [streams, datagrams] =
+        names.each_ref().map(|it| net::SocketAddr::from_abstract_name(it).expect("a name"));
+    let listener = net::UnixListener::bind_addr(&streams).expect("listen");
+    let receiver = net::UnixDatagram::bind_addr(&datagrams).expect("a receiver");
+    let profile = stage.profile(PORT_AND_DATAGRAMS);
+    stage.holds(&profile, "name_of_another_type", &names.each_ref().map(String::as_str));
+    listener.set_nonblocking(true).expect("not to wait");
+    assert!(listener.accept().is_err(), "the attack has connected");
     receiver.set_nonblocking(true).expect("not to wait");
     assert!(receiver.recv(&mut [0; 8]).is_err(), "the attack has sent something");
 }
 
-/// Runs an attack; `take` is called when it has let go of its name, and before it goes on.
-fn taken_meanwhile<T>(stage: &Stage, mut attack: Command, take: impl Fn() -> T) -> T {
+fn sending_to_a_name_that_was_its_own(stage: &Stage) {
+    let name = format!("{}/datagrams", stage.home().display());
+    let profile = stage.profile(PORT_AND_DATAGRAMS);
+    let attack = stage.command(stage.call(&profile), "forgotten_name", &[&name, "datagram"]);
+    let address = net::SocketAddr::from_abstract_name(&name).expect("a name");
+    let receiver = taken_meanwhile(stage, attack, || net::UnixDatagram::bind_addr(&address));
+    receiver.set_nonblocking(true).expect("not to wait");
+    assert!(receiver.recv(&mut [0; 8]).is_err(), "the attack has sent something");
+}
+
+/// Runs an attack; `take` is called when it has let go of its name, until the kernel has, too, and
+/// before it goes on.
+fn taken_meanwhile<T>(
+    stage: &Stage,
+    mut attack: Command,
+    take: impl Fn() -> std::io::Result<T>,
+) -> T {
     let attack = attack.stderr(Stdio::piped()).spawn().expect("start `dewar`");
     let begun = Instant::now();
     while !stage.work().join("free").exists() {
         assert!(begun.elapsed() < Duration::from_secs(60), "the attack has not begun");
         std::thread::sleep(Duration::from_millis(1));
     }
-    let taken = take();
+    let taken = loop {
+        match take() {
+            Err(error) if begun.elapsed() > Duration::from_secs(60) => panic!("no name: {error}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+            Ok(taken) => break taken,
+        }
+    };
     stage.file("work/taken", "");
     held(&attack.wait_with_output().expect("wait for `dewar`"));
     taken
@@ -194,9 +277,7 @@ fn connecting_to_a_name_that_was_its_own(stage: &Stage) {
     let profile = stage.profile(ONE_PORT);
     let attack = stage.command(stage.call(&profile), "forgotten_name", &[&name]);
     let address = net::SocketAddr::from_abstract_name(&name).expect("a name");
-    let listener = taken_meanwhile(stage, attack, || {
-        net::UnixListener::bind_addr(&address).expect("take the name")
-    });
+    let listener = taken_meanwhile(stage, attack, || net::UnixListener::bind_addr(&address));
     listener.set_nonblocking(true).expect("not to wait");
     let mut text = String::new();
     if let Ok((mut connection, _)) = listener.accept() {

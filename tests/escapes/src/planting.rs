@@ -8,6 +8,7 @@ use crate::{
 use std::{
     path::Path,
     process::{Command, Stdio},
+    time::{Duration, Instant},
 };
 
 pub(crate) const CASES: &[Case] = cases![
@@ -17,6 +18,7 @@ pub(crate) const CASES: &[Case] = cases![
     planting_a_repository_by_two_runs_at_once,
     planting_names_that_programs_outside_trust,
     changing_names_that_programs_outside_trust,
+    changing_what_is_saved_outside_by_a_rename,
     moving_what_is_executed_outside_into_place,
     moving_another_file_than_was_decided,
     leaving_a_device_behind,
@@ -126,6 +128,28 @@ fn planting_a_repository_by_a_socket_that_is_led_elsewhere(stage: &Stage) {
     let said = git(stage, &stage.work().join("p/sub"), &["status"]);
     assert!(!marker.exists(), "Git obeyed: {said}");
     held(&attack.expect("start `dewar`"));
+}
+
+/// As editors save, and Git its configuration.
+fn changing_what_is_saved_outside_by_a_rename(stage: &Stage) {
+    stage.directory("work/sub/.git");
+    for (temporary, name) in [("sub/.envrc.new", "sub/.envrc"), ("sub/saved", "sub/.git/config")] {
+        let paths = [temporary, name, "met"].map(|name| stage.work().join(name));
+        let [from, to, met] = &paths;
+        let words = paths.each_ref().map(|path| path.to_str().expect("UTF-8"));
+        let mut attack = stage.command(stage.call("agent"), "saved_by_rename", &words);
+        let attack = attack.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let attack = attack.expect("start `dewar`");
+        stage.file(&format!("work/{temporary}"), "by somebody outside");
+        let end = Instant::now() + Duration::from_secs(20);
+        while !met.exists() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        std::fs::rename(from, to).expect("rename");
+        held(&attack.wait_with_output().expect("its end"));
+        assert_eq!(std::fs::read_to_string(to).expect("read"), "by somebody outside");
+        std::fs::remove_file(met).expect("remove");
+    }
 }
 
 fn planting_a_repository_by_two_runs_at_once(stage: &Stage) {

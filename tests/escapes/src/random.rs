@@ -111,7 +111,9 @@ impl Outside {
             assert!(receiver.recv(&mut [0; 8]).is_err(), "{why}: sent by UDP");
         }
         for listener in &self.streams {
-            assert!(listener.accept().is_err(), "{why}: connected to a local socket");
+            let Ok((peer, from)) = listener.accept() else { continue };
+            let (at, by) = (listener.local_addr(), rustix::net::sockopt::socket_peercred(&peer));
+            panic!("{why}: connected to {at:?}, from {from:?} by {by:?}");
         }
         assert!(self.datagrams.recv(&mut [0; 8]).is_err(), "{why}: sent to a local socket");
         assert!(self.victim.try_wait().expect("look").is_none(), "{why}: killed a process outside");

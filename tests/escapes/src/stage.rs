@@ -86,7 +86,7 @@ impl Stage {
         // Where an attack of before is just ending, its file cannot be written to.
         let _ = std::fs::remove_file(self.home().join(name));
         let path = self.file(name, "");
-        std::fs::copy(attack::build(attack), &path).expect("copy a program");
+        test_support::copy_program(&attack::build(attack), &path);
         self.give(&path);
         path
     }

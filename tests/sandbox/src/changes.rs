@@ -1,8 +1,11 @@
 //! Policy that changes while a program runs: what it loses, keeps, and gets back.
 
 mod connections;
+mod kernel;
 mod left;
+mod moving;
 mod reach;
+mod silent;
 
 pub(crate) use connections::SURROUNDED;
 
@@ -22,11 +25,15 @@ use std::{
 pub(crate) const CASES: &[&[Case]] = &[
     connections::CASES,
     SURROUNDED,
+    kernel::CASES,
     left::CASES,
+    moving::CASES,
     reach::CASES,
+    silent::CASES,
     cases![
         a_file_is_taken_from_a_loop_and_given_back,
         a_descriptor_that_is_held_is_taken,
+        a_file_in_a_directory_that_was_closed_is_taken,
         writing_is_taken_and_reading_stays,
         a_domain_loses_what_others_keep,
         changes_at_once_are_made_one_after_another,
@@ -183,6 +190,25 @@ fn a_descriptor_that_is_held_is_taken(stage: &Stage) {
     assert!(receipt.contains("\"descriptor\": 7"), "{receipt}");
     assert_eq!(running.attempt(), "no");
     running.stop();
+}
+
+fn a_file_in_a_directory_that_was_closed_is_taken(stage: &Stage) {
+    stage.prepare("mkdir keys; echo secret > keys/secret");
+    let hide = "ln keys/secret other; exec 9<other; chmod 000 keys";
+    let attempt = "cat other || { chmod 700 keys; cat keys/secret; got=$?; chmod 000 keys; \
+                   test $got = 0; } || head -c 0 /dev/fd/9";
+    let script = format!("{hide}; {}", LOOP.replace("ATTEMPT", attempt));
+    let running = Running::start(stage, stage.call(), &script);
+    assert_eq!(running.attempt(), "yes");
+    let ran = stage_says(stage, &["revoke", "--file", "${workspace}/keys/secret"]);
+    // To look into it takes a capability, which an ordinary user has in a namespace of its own.
+    let looks = stage.variant.has_namespaces();
+    assert_eq!(ran.code(), i32::from(!looks), "{}{}", ran.out(), ran.err());
+    if looks {
+        assert_eq!(running.attempt(), "no");
+    }
+    running.stop();
+    stage.prepare("chmod 700 keys");
 }
 
 fn writing_is_taken_and_reading_stays(stage: &Stage) {

@@ -12,7 +12,6 @@ pub use screen::screen;
 pub use variant::{Variant, ordinary_user};
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
@@ -57,12 +56,23 @@ pub fn mcp() -> PathBuf {
 /// They cannot be copied.
 pub fn install(directory: &Path, programs: &[&str]) -> PathBuf {
     for name in programs {
-        let program = dewar().with_file_name(name);
-        if let Err(error) = fs::copy(&program, directory.join(name)) {
-            panic!("cannot copy `{}` to `{}`: {error}", program.display(), directory.display());
-        }
+        copy_program(&dewar().with_file_name(name), &directory.join(name));
     }
     directory.join("dewar")
+}
+
+/// Copies a program that will be executed, as a process of its own does it: what this one writes
+/// to is open for a moment in whatever another thread starts meanwhile, and does not execute
+/// (`ETXTBSY`).
+///
+/// # Panics
+///
+/// It cannot be copied.
+pub fn copy_program(from: &Path, to: &Path) {
+    let output =
+        Command::new("cp").arg("--preserve=mode").args([from, to]).output().expect("start `cp`");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cannot copy a program: {error}");
 }
 
 /// Builds the programs as tests are built: for the whole workspace, and with a test, so that no

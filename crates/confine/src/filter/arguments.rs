@@ -56,7 +56,7 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         ),
         (Sysno::sendmsg, Rule { tests: vec![fast_open(2)], otherwise: sends }),
         (Sysno::sendmmsg, Rule { tests: vec![fast_open(3)], otherwise: sends }),
-        (Sysno::setsockopt, options()),
+        (Sysno::setsockopt, options(traps.own_ports)),
         (Sysno::prlimit64, limits()),
         (Sysno::setrlimit, when(&[mark(0)], EPERM, Allow)),
         (Sysno::sched_setparam, tunes()),
@@ -95,6 +95,8 @@ fn clones(births: Action) -> Rule {
         .filter(|bit| NEW_NAMESPACES & bit != 0)
         .map(|bit| (Test::Masked { arg: 0, mask: bit, value: bit }, Action::Notify))
         .collect();
+    // Whoever stops a run would not hold what is born so.
+    tests.push((flag(libc::CLONE_UNTRACED), Action::Errno(libc::EINVAL as u16)));
     tests.push((flag(libc::CLONE_THREAD), Action::Allow));
     tests.push((flag(libc::CLONE_PARENT), Action::Notify));
     Rule { tests, otherwise: births }

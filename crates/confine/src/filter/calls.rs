@@ -240,7 +240,8 @@ pub(super) const RUNS: &[Group] = {
                 second listener is refused (EBUSY). What stays: a session of its own is out of job \
                 control, so that a descriptor of the terminal that was inherited can be read in the background. The execution domain is taken away where another domain is entered. Limits are lowered, \
                 and raised to their hard value; with a limit on cores above 0 the kernel makes a core file in the \
-                working directory, where the envelope lets it (with several domains it stays 0).",
+                working directory, where the envelope lets it (with several domains, and once files were taken \
+                or given, it stays 0).",
             calls: &[
                 setsid,
                 setgroups,

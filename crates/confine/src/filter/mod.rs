@@ -57,6 +57,8 @@ pub(crate) struct Traps {
     pub(crate) datagrams: bool,
     /// Some domain may own sockets that listening alone gives a port.
     pub(crate) listens: bool,
+    /// Ports of the machine's loopback can be the run's own: no two TCP sockets may share one.
+    pub(crate) own_ports: bool,
     /// Sockets that are to be connected or to listen are made by the monitor.
     pub(crate) keeps_sockets: bool,
     /// The user namespace has no IDs but the program's own.

@@ -99,10 +99,19 @@ const ALLOWED: &[(i32, u32, u32)] = &[
     (SOL_NETLINK, 10, 12),
 ];
 
-/// What becomes of setsockopt, by its level and name, arguments 1 and 2.
-pub(super) fn options() -> Rule {
-    let tests = ALLOWED.iter();
-    let tests = tests.map(|&(level, low, high)| (pair(level, low, high), Action::Allow));
+/// What becomes of setsockopt, by its level and name, arguments 1 and 2. Where ports can be the
+/// run's own, `SO_REUSEPORT` is decided: by it, sockets of others share a port.
+pub(super) fn options(own_ports: bool) -> Rule {
+    let shares = |(level, low, high): (i32, u32, u32)| {
+        let shared = libc::SO_REUSEPORT as u32;
+        if own_ports && level == SOL_SOCKET && (low..=high).contains(&shared) {
+            vec![(level, low, shared - 1), (level, shared + 1, high)]
+        } else {
+            vec![(level, low, high)]
+        }
+    };
+    let tests = ALLOWED.iter().copied().flat_map(shares);
+    let tests = tests.map(|(level, low, high)| (pair(level, low, high), Action::Allow));
     Rule { tests: tests.collect(), otherwise: Action::Notify }
 }
 

@@ -50,7 +50,8 @@ const ROWS: &[Row] = {
             looked_at: "of clone the flags",
             source: "kernel/fork.c",
             why: "A child has its parent's label, filter, envelope and namespaces. Runs where every domain may fork; a \
-                thread always. CLONE_PARENT, which would hide whose child it is, and namespaces fail. All 32 bits \
+                thread always. CLONE_PARENT, which would hide whose child it is, namespaces, and CLONE_UNTRACED, \
+                by which nobody who stops the run holds the child from its birth, fail. All 32 bits \
                 that clone reads are known: what later kernels add has to be asked for by clone3, which fails. \
                 CLONE_PIDFD gives a descriptor by which nothing is signalled or inspected undecided; CLONE_FS shares \
                 a working directory.",
@@ -225,7 +226,7 @@ const ROWS: &[Row] = {
 
 /// Every combination of what a filter must know.
 pub(super) fn all_traps() -> impl Iterator<Item = Traps> {
-    (0..1 << 11).map(|bits: u32| {
+    (0..1 << 12).map(|bits: u32| {
         let is = |n: u32| bits & 1 << n != 0;
         Traps {
             mode: if is(0) { Mode::Fast } else { Mode::All },
@@ -239,6 +240,7 @@ pub(super) fn all_traps() -> impl Iterator<Item = Traps> {
             one_id: is(8),
             private_ipc: is(9),
             keeps_sockets: is(10),
+            own_ports: is(11),
         }
     })
 }
@@ -251,7 +253,7 @@ fn running() -> Vec<Sysno> {
     let traps = all_traps().filter(|traps| {
         let text = format!("{traps:?}");
         let set = text.matches("true").count();
-        set <= 1 || set >= 9 || (traps.reads_exact && set <= 2)
+        set <= 1 || set >= 10 || (traps.reads_exact && set <= 2)
     });
     for traps in traps {
         let program = compile(traps).unwrap();

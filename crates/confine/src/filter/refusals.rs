@@ -84,7 +84,9 @@ fn in_the_kernel() -> impl Iterator<Item = Refused> {
     let by_descriptor = silent(Sysno::pidfd_send_signal, [0; 3], libc::ENOSYS);
     let by_descriptor = Refused { only: Only::Domains, ..by_descriptor };
     let several = marks.into_iter().chain([by_descriptor]);
+    let untraced = (libc::CLONE_UNTRACED | libc::SIGCHLD) as u64;
     let always = [
+        silent(Sysno::clone, [untraced, 0, 0], libc::EINVAL),
         silent(Sysno::clone3, [0; 3], libc::ENOSYS),
         silent(Sysno::fcntl, [0, 1024, 0], libc::EINVAL),
         silent(Sysno::unshare, [UNSHARE_EMPTY_MNTNS, 0, 0], libc::EINVAL),

@@ -12,6 +12,7 @@ const STRICT: Traps = Traps {
     lineage: true,
     datagrams: true,
     listens: true,
+    own_ports: false,
     keeps_sockets: false,
     one_id: true,
     private_ipc: false,
@@ -25,6 +26,7 @@ const LOOSE: Traps = Traps {
     lineage: false,
     datagrams: false,
     listens: false,
+    own_ports: false,
     keeps_sockets: false,
     one_id: false,
     private_ipc: true,
@@ -216,6 +218,17 @@ fn only_connected_local_sockets_escape_the_gate() {
     }
     assert_eq!(ask(STRICT, Sysno::sendto, &[0, 0, 0, 0, 0]), ALLOW);
     assert_eq!(ask(STRICT, Sysno::sendto, &[0, 0, 0, 0, 1 << 40]), NOTIFY);
+}
+
+#[test]
+fn no_ports_are_shared_where_they_can_be_the_runs_own() {
+    let own = Traps { own_ports: true, ..LOOSE };
+    let ask = |traps, name: i32| ask(traps, Sysno::setsockopt, &[3, 1, name as u64]);
+    assert_eq!(ask(own, libc::SO_REUSEPORT), NOTIFY);
+    assert_eq!(ask(LOOSE, libc::SO_REUSEPORT), ALLOW);
+    for name in [libc::SO_LINGER, libc::SO_PASSCRED, libc::SO_REUSEADDR, libc::SO_SNDTIMEO] {
+        assert_eq!(ask(own, name), ALLOW, "{name}");
+    }
 }
 
 #[test]

@@ -10,7 +10,8 @@ use rustix::thread::{
 
 /// What the monitor keeps beside the sandbox's own capabilities: permitted, but not effective, so
 /// that no file it opens on the sandbox's behalf is opened with them. [`with_raised`] uses them.
-const MONITOR_ONLY: CapabilitySet = CapabilitySet::SYS_PTRACE.union(CapabilitySet::KILL);
+const MONITOR_ONLY: CapabilitySet =
+    CapabilitySet::SYS_PTRACE.union(CapabilitySet::KILL).union(CapabilitySet::DAC_READ_SEARCH);
 
 /// Leaves the calling process, and whatever it executes, at most `keep`, for good.
 ///
@@ -43,11 +44,12 @@ pub(super) fn reduce_monitor(sandbox: CapabilitySet, reserve: CapabilitySet) -> 
     )
 }
 
-/// Runs `act` with `extra` (`CAP_SYS_PTRACE`, `CAP_KILL`) in effect in the calling thread, as far
-/// as it is permitted.
+/// Runs `act` with `extra` (`CAP_SYS_PTRACE`, `CAP_KILL`, `CAP_DAC_READ_SEARCH`) in effect in the
+/// calling thread, as far as it is permitted.
 ///
-/// The monitor reads the memory of processes that are not dumpable with this, and kills those
-/// that changed their user. It must not open anything for the sandbox meanwhile.
+/// The monitor reads the memory of processes that are not dumpable with this, kills those that
+/// changed their user, and looks for files in directories that the sandbox has closed. It must not
+/// open anything for the sandbox meanwhile.
 pub fn with_raised<T>(extra: CapabilitySet, act: impl FnOnce() -> T) -> T {
     let Ok(before) = capabilities(None) else { return act() };
     let raised = before.effective | (extra & before.permitted);

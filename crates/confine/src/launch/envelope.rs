@@ -147,10 +147,10 @@ fn open_directly(path: &Path) -> Result<OwnedFd, Errno> {
     openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// Whether the path grants nothing: it does not exist, the sandbox cannot reach it either, or it is
-/// a link.
+/// Whether the path grants nothing: it does not exist or cannot, the sandbox cannot reach it
+/// either, or it is a link.
 fn is_absent(errno: Errno) -> bool {
-    matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP)
+    matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP | Errno::NAMETOOLONG)
 }
 
 fn is_directory(fd: &OwnedFd) -> bool {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
+use rustix::mount::MountAttrFlags;
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper,
     set_parent_process_death_signal, wait,
@@ -15,7 +15,7 @@ use rustix::thread::{CapabilitySet, UnshareFlags, set_no_new_privs};
 
 use super::command::become_command;
 use super::init_spec::InitSpec;
-use super::mounts::{attach, make_read_only, new_mount};
+use super::mounts::{attach, deny_files, make_read_only, new_mount};
 use super::vigil::Vigil;
 use super::wire::{Doing, Report, Wire};
 use super::{capabilities, descendants};
@@ -111,14 +111,10 @@ fn fix_settings(user_namespace: bool, limited: bool) -> Result<(), Errno> {
     existing.into_iter().try_for_each(make_read_only)
 }
 
-/// Covers denied files of the new `/proc` by the null device: the view was built over the old one.
+/// Covers denied files of the new `/proc`: the view was built over the old one.
 fn deny_in_proc(denied: &[std::path::PathBuf]) -> Result<(), Errno> {
     let inside = denied.iter().filter(|path| path.starts_with("/proc") && path.is_file());
-    inside.into_iter().try_for_each(|path| {
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        let null = open_tree(rustix::fs::CWD, "/dev/null", flags)?;
-        attach(&null, rustix::fs::CWD, path)
-    })
+    deny_files(&inside.map(std::path::PathBuf::as_path).collect::<Vec<_>>())
 }
 
 /// Shows the message queues of the new IPC namespace, where any are shown. If that fails those

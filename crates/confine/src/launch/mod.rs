@@ -32,6 +32,7 @@ mod namespaces;
 mod outcome;
 pub(crate) mod probe;
 mod sandbox;
+mod signals;
 mod start;
 mod step;
 mod stop;

@@ -37,6 +37,8 @@ pub(super) struct Mounts {
     originals: HashMap<PathBuf, OwnedFd>,
     /// Covers that are in place, by path.
     covers: HashMap<PathBuf, OwnedFd>,
+    /// Directories that stay in covers, empty.
+    ways: Vec<PathBuf>,
     /// Empty things that cover what is denied, and the file for `/etc/hosts`.
     voids: Option<Voids>,
     /// Bytes that a private directory takes at most.
@@ -56,13 +58,17 @@ const VOIDS: &str = "/proc";
 
 impl Mounts {
     /// Takes hold of everything that `steps` put back.
-    pub(super) fn open(steps: &[Step], private_bytes: Option<u64>) -> Result<Self, ViewError> {
+    pub(super) fn open(
+        steps: &[Step],
+        private_bytes: Option<u64>,
+        ways: Vec<PathBuf>,
+    ) -> Result<Self, ViewError> {
         let mut originals = HashMap::new();
         for step in steps.iter().filter(|step| step.place == ViewEntry::Keep) {
             let tree = clone_tree(CWD, &step.path).map_err(at("take hold of", &step.path))?;
             originals.insert(step.path.clone(), tree);
         }
-        Ok(Self { originals, covers: HashMap::new(), voids: None, private_bytes })
+        Ok(Self { originals, covers: HashMap::new(), ways, voids: None, private_bytes })
     }
 
     /// Does one of `steps`; those before it are done.
@@ -79,6 +85,13 @@ impl Mounts {
         }
         let inside = steps.iter().filter(|other| other.host.as_ref() == Some(&step.path));
         let cover = self.cover(step, inside).map_err(&failed)?;
+        let innermost = |way: &Path| steps.iter().rev().find(|step| way.starts_with(&step.path));
+        let is_here = |way: &&PathBuf| innermost(way).is_some_and(|it| it.path == step.path);
+        for way in self.ways.iter().filter(|_| step.place == ViewEntry::Absent).filter(is_here) {
+            let below = way.strip_prefix(&step.path).map_err(|_| failed(Errno::INVAL))?;
+            make_directories(cover.as_fd(), below).map_err(&failed)?;
+        }
+        Self::seal(&cover, step).map_err(&failed)?;
         self.attach(&cover, step).map_err(failed)?;
         self.covers.insert(step.path.clone(), cover);
         Ok(())
@@ -103,10 +116,15 @@ impl Mounts {
             let below = other.path.strip_prefix(&step.path).map_err(|_| Errno::INVAL)?;
             make_place(cover.as_fd(), below, other, self.originals.get(&other.path))?;
         }
-        if !private {
-            sys::set_mount_attributes(cover.as_fd(), c"", libc::MOUNT_ATTR_RDONLY, false)?;
-        }
         Ok(cover)
+    }
+
+    /// Nothing more is made in a cover that is nobody's.
+    fn seal(cover: &OwnedFd, step: &Step) -> Result<(), Errno> {
+        if step.place == ViewEntry::Private {
+            return Ok(());
+        }
+        sys::set_mount_attributes(cover.as_fd(), c"", libc::MOUNT_ATTR_RDONLY, false)
     }
 
     /// Attaches `tree` at the place of `step`.
@@ -134,7 +152,11 @@ impl Mounts {
             let voids = self.voids.as_mut().ok_or(Errno::INVAL)?;
             attach(&voids.make(path.is_dir().then_some(mode))?, CWD, path)
         };
-        attach_void().map_err(at("deny", path))
+        match attach_void() {
+            // A terminal that was closed meanwhile, say.
+            Err(Errno::NOENT) if path.try_exists().is_ok_and(|is_there| !is_there) => Ok(()),
+            attached => attached.map_err(at("deny", path)),
+        }
     }
 
     /// Puts the new `hosts` file at `path`.
@@ -146,18 +168,22 @@ impl Mounts {
 
     /// Takes away what was needed only for building.
     pub(super) fn finish(self) -> Result<(), ViewError> {
-        match self.voids {
-            Some(Voids { attached: true, .. }) => {
-                unmount(VOIDS, UnmountFlags::DETACH).map_err(at("uncover", Path::new(VOIDS)))
-            }
-            _ => Ok(()),
-        }
+        self.voids.map_or(Ok(()), Voids::finish).map_err(at("uncover", Path::new(VOIDS)))
     }
 
     /// Makes everything below `path` read-only.
     pub(super) fn make_read_only(&self, path: &Path) -> Result<(), ViewError> {
         make_read_only(path).map_err(at("make read-only", path))
     }
+}
+
+/// Covers files by empty ones that nobody can open.
+pub(super) fn deny_files(paths: &[&Path]) -> Result<(), Errno> {
+    let mut voids = Voids::new(None)?;
+    let covers: Result<Vec<_>, Errno> = paths.iter().map(|_| voids.make(None)).collect();
+    // They may lie over what is to be covered.
+    voids.finish()?;
+    paths.iter().zip(covers?).try_for_each(|(path, cover)| attach(&cover, CWD, path))
 }
 
 /// Makes everything below `path`, in this mount namespace, read-only.
@@ -233,11 +259,7 @@ fn make_place(
     step: &Step,
     original: Option<&OwnedFd>,
 ) -> Result<(), Errno> {
-    let mut parent = PathBuf::new();
-    for component in below.parent().into_iter().flat_map(Path::components) {
-        parent.push(component);
-        make_directory(cover, &parent)?;
-    }
+    make_directories(cover, below.parent().unwrap_or(Path::new("")))?;
     if let ViewEntry::Link(target) = &step.place {
         let target = CString::new(target.as_bytes()).map_err(|_| Errno::INVAL)?;
         return rustix::fs::symlinkat(&target, cover, below);
@@ -249,6 +271,16 @@ fn make_place(
         None => true,
     };
     if directory { make_directory(cover, below) } else { make_file(cover, below, 0o444).map(drop) }
+}
+
+/// Makes a directory, and those above it.
+fn make_directories(dir: BorrowedFd<'_>, below: &Path) -> Result<(), Errno> {
+    let mut path = PathBuf::new();
+    for component in below.components() {
+        path.push(component);
+        make_directory(dir, &path)?;
+    }
+    Ok(())
 }
 
 fn make_directory(dir: BorrowedFd<'_>, path: &Path) -> Result<(), Errno> {
@@ -306,6 +338,11 @@ impl Voids {
         let tree = self.clone_writable(name)?;
         sys::set_mount_attributes(tree.as_fd(), c"", libc::MOUNT_ATTR_RDONLY, false)?;
         Ok(tree)
+    }
+
+    /// Takes away what was needed only for making.
+    fn finish(self) -> Result<(), Errno> {
+        if self.attached { unmount(VOIDS, UnmountFlags::DETACH) } else { Ok(()) }
     }
 
     fn clone_writable(&mut self, name: &CStr) -> Result<OwnedFd, Errno> {

@@ -21,23 +21,7 @@ use super::outcome::CommandStatus;
 use super::stop::Stop;
 use super::terminal::Terminal;
 use super::wire::{Report, Wire};
-use crate::sys::{SignalFd, SignalSet, Signalled};
-
-/// The signals that a program may want to handle and that someone may send to Dewar meaning the
-/// command. They are received as events while the sandbox runs.
-pub(super) const WATCHED: [i32; 11] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGALRM,
-    libc::SIGTSTP,
-    libc::SIGTTIN,
-    libc::SIGTTOU,
-    libc::SIGCONT,
-];
+use crate::sys::{SignalFd, SignalSet};
 
 /// A sandbox whose command is ready to be executed, or runs.
 ///
@@ -267,47 +251,6 @@ impl Sandbox {
         }
     }
 
-    /// Signals the command's process.
-    fn signal(&self, signal: Signal) {
-        // If it is gone, its end is reported next.
-        let _ = with_raised(CapabilitySet::KILL, || pidfd_send_signal(&self.command, signal));
-    }
-
-    /// Passes on what arrived before there was a process of the command: then a key pressed reached
-    /// only Dewar.
-    pub(super) fn pass_on_early_signals(&mut self) {
-        while let Some(Signalled { signal, .. }) = self.signals.next() {
-            if let Some(signal) = Signal::from_named_raw(signal) {
-                self.signal(signal);
-            }
-        }
-    }
-
-    /// Passes a signal on if it was meant for the command and did not reach it anyway.
-    ///
-    /// What the kernel generates (keys, the end of the terminal) goes to the whole foreground
-    /// group, and what the sandbox sends to its group reaches Dewar too: neither is passed on. A
-    /// signal that someone else sends to the whole group reaches the command twice; better that
-    /// than never.
-    fn on_signal(&mut self, signalled: Signalled) {
-        if signalled.signal == libc::SIGCONT {
-            // If init is gone, that is reported next.
-            if self.stop.stopped && self.reports.nudge().is_ok() {
-                self.stop.asked += 1;
-            }
-            return;
-        }
-        let reached = match signalled.sender {
-            Some(sender) => descendants::is_inside(self.proc(), sender, self.init_pid),
-            // A command that leads a group of its own does not hear that the terminal is gone if
-            // Dewar's group was stopped with it.
-            None => signalled.signal != libc::SIGHUP || self.own_group().is_none(),
-        };
-        if let (false, Some(signal)) = (reached, Signal::from_named_raw(signalled.signal)) {
-            self.signal(signal);
-        }
-    }
-
     /// Stops as the command has stopped, so that the shell outside sees the job stopped.
     fn on_stop(&mut self, signal: i32) {
         self.stop.on_stop();
@@ -342,7 +285,7 @@ impl Sandbox {
     }
 
     /// The command's process group, if it is not Dewar's.
-    fn own_group(&self) -> Option<Pid> {
+    pub(super) fn own_group(&self) -> Option<Pid> {
         getpgid(Some(self.command_pid)).ok().filter(|group| *group != getpgrp())
     }
 
@@ -357,7 +300,7 @@ impl Sandbox {
         remove.unwrap_or(CapabilitySet::empty())
     }
 
-    fn proc(&self) -> BorrowedFd<'_> {
+    pub(super) fn proc(&self) -> BorrowedFd<'_> {
         self.proc.as_fd()
     }
 

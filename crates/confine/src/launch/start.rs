@@ -17,9 +17,11 @@ use super::exec::{CommandError, Program};
 use super::init::become_init;
 use super::init_spec::InitSpec;
 use super::keeper::{Keeper, Kept, keep};
+use super::limits::ByCgroup;
 use super::mounts::ViewError;
 use super::outcome::CommandStatus;
-use super::sandbox::{Sandbox, WATCHED};
+use super::sandbox::Sandbox;
+use super::signals::{DEADLY, WATCHED};
 use super::stop::Stop;
 use super::terminal::Terminal;
 use super::wire::{Doing, Received, Report, Wire};
@@ -53,7 +55,7 @@ pub enum EnterError {
     #[error(transparent)]
     View(#[from] ViewError),
     /// The working directory does not exist in the view.
-    #[error("cannot enter the working directory `{}` in the sandbox: {source}; start in the workspace, or in a directory that the profile grants", path.display())]
+    #[error("cannot enter the working directory `{}` in the sandbox: {source}; start in a directory that the profile grants", path.display())]
     Cwd {
         /// The directory.
         path: PathBuf,
@@ -109,6 +111,8 @@ pub struct Started {
     pub command: Pid,
     /// The same process, safe against reuse of the number.
     pub command_pidfd: OwnedFd,
+    /// Which limits a cgroup enforces.
+    pub by_cgroup: ByCgroup,
     /// The sandbox.
     pub sandbox: Sandbox,
 }
@@ -173,12 +177,13 @@ pub fn start(
     let program = Program::new(&spec.command, &spec.environment)?;
     let signals = prepare_monitor(spec)?;
     let cgroup = Cgroup::make(&spec.limits);
+    let by_cgroup = cgroup.as_ref().map(Cgroup::by).unwrap_or_default();
     let order = InitSpec {
         spec,
         filter,
         program: &program,
         proc: entered.proc(),
-        by_cgroup: cgroup.as_ref().map(Cgroup::by).unwrap_or_default(),
+        by_cgroup,
         cgroup: cgroup.as_ref().map_or(&[], Cgroup::entries),
     };
     let newborn = give_birth(&order)?;
@@ -186,6 +191,7 @@ pub fn start(
         Ok(awaited) => awaited,
         Err(error) => {
             newborn.bury();
+            drop(cgroup);
             end_if_interrupted(&signals);
             return Err(error);
         }
@@ -213,15 +219,14 @@ pub fn start(
     let keep = CapabilitySet::from_bits_retain(spec.capabilities);
     let reserve = sandbox.reserve();
     capabilities::reduce_monitor(keep, reserve).map_err(monitor("drop capabilities"))?;
-    Ok(Started { listener, command, command_pidfd, sandbox })
+    Ok(Started { listener, command, command_pidfd, by_cgroup, sandbox })
 }
 
 /// Ends this process by a signal that has ended the command's before it was ready: who presses a
 /// key wants no message.
 fn end_if_interrupted(signals: &sys::SignalFd) {
-    let deadly = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
     while let Some(signalled) = signals.next() {
-        if deadly.contains(&signalled.signal) {
+        if DEADLY.contains(&signalled.signal) {
             CommandStatus::Killed(signalled.signal).leave();
         }
     }

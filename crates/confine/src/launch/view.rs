@@ -25,6 +25,9 @@ pub struct View {
     /// Paths below an absent directory or below `/tmp` that stay as they are. Missing ones are
     /// left out. A path that is also absent or private stays: what is granted wins.
     pub keep: Vec<PathBuf>,
+    /// Directories below an absent one that stay, empty: who makes them is told that they are
+    /// there. Missing ones are left out.
+    pub ways: Vec<PathBuf>,
     /// Existing files and directories that nobody can open: covered by an empty one without
     /// any permission. Missing ones are left out.
     pub denied: Vec<PathBuf>,
@@ -50,7 +53,8 @@ impl View {
     /// Builds the view in the mount namespace of the calling process.
     pub(super) fn build(&self) -> Result<(), ViewError> {
         let steps = arrange(self.places());
-        let mut mounts = Mounts::open(&steps, self.private_bytes)?;
+        let ways = directories(&self.ways, &RealPaths::new()).collect();
+        let mut mounts = Mounts::open(&steps, self.private_bytes, ways)?;
         if !self.denied.is_empty() || !self.hollow.is_empty() || self.hosts.is_some() {
             mounts.prepare_voids(self.hosts.as_deref())?;
         }

@@ -58,6 +58,18 @@ impl Plan {
         }
     }
 
+    /// Labels of what may be made where nothing is yet, and less is granted around: the envelope
+    /// grants nothing there, so the monitor opens what is made.
+    pub(crate) fn labels_of_missing(&self, files: &[FileRule]) -> Vec<Sid> {
+        let opens = READS | WRITES;
+        let made = |place: &&Subtree| {
+            place.any.contains(AccessFs::MakeReg) && !place.around.contains(place.any & opens)
+        };
+        let missing = |place: &&Subtree| place.tree.path.symlink_metadata().is_err();
+        let places = self.places.iter().filter(made).filter(missing);
+        places.filter_map(|place| files[place.rule].sid).collect()
+    }
+
     /// The literal place around another one.
     fn enclosing(&self, place: &Subtree) -> Option<&Subtree> {
         let path = &place.tree.path;

@@ -20,6 +20,8 @@ type Owners = Vec<(u32, u16)>;
 pub(crate) struct Sockets {
     datagrams: Owners,
     listens: Owners,
+    /// The numbers of the domains that may bind ports of the machine's loopback as the run's own.
+    own_ports: Vec<u32>,
 }
 
 impl Sockets {
@@ -35,7 +37,18 @@ impl Sockets {
             }
             Ok(owners)
         };
-        Ok(Self { datagrams: owners(&DATAGRAMS)?, listens: owners(&LISTENERS)? })
+        let mut own_ports = Vec::new();
+        for &domain in domains {
+            let tcp = allowed(server, domain, Class::TcpSocket)?;
+            own_ports.extend(tcp.contains(perm::tcp_socket::LOOPBACK_BIND).then(|| domain.get()));
+        }
+        Ok(Self { datagrams: owners(&DATAGRAMS)?, listens: owners(&LISTENERS)?, own_ports })
+    }
+
+    /// Whether ports of the machine's loopback can be the run's own: then no two sockets may share
+    /// one.
+    pub(crate) fn have_own_ports(&self) -> bool {
+        !self.own_ports.is_empty()
     }
 
     /// Whether sends to addresses are to be decided, and whether listening is. In a network of the
@@ -48,7 +61,8 @@ impl Sockets {
         (some(&self.datagrams), some(&self.listens))
     }
 
-    /// What `now` gives to somebody who did not have it, if [`Self::decided`] was so at the start.
+    /// What `now` gives to somebody who did not have it, if [`Self::decided`] was so at the start,
+    /// and [`Self::have_own_ports`] is as it was.
     pub(crate) fn undecided(
         &self,
         now: &Self,
@@ -61,8 +75,14 @@ impl Sockets {
                  gets none, as what they send is not decided",
             );
         }
-        (!listens && new(&now.listens, &self.listens)).then_some(
-            "TCP sockets (tcp_socket): who could make none at its start gets none, as listening is not decided",
+        if !listens && new(&now.listens, &self.listens) {
+            return Some(
+                "TCP sockets (tcp_socket): who could make none at its start gets none, as listening is not decided",
+            );
+        }
+        (!self.have_own_ports() && now.have_own_ports()).then_some(
+            "ports of its own on the machine's loopback (tcp_socket loopback_bind): its sockets may share ports with \
+             others by now",
         )
     }
 }
@@ -75,7 +95,21 @@ mod tests {
         let of = |class: Class| {
             domains.iter().map(|domain| (*domain, u16::from(class.number()))).collect()
         };
-        Sockets { datagrams: of(Class::UdpSocket), listens: of(Class::TcpSocket) }
+        Sockets {
+            datagrams: of(Class::UdpSocket),
+            listens: of(Class::TcpSocket),
+            own_ports: vec![],
+        }
+    }
+
+    #[test]
+    fn ports_of_its_own_are_given_to_no_run_that_began_without() {
+        let with =
+            |own_ports: &[u32]| Sockets { own_ports: own_ports.to_vec(), ..sockets(&[1, 2]) };
+        let decided = (true, true);
+        assert!(with(&[]).undecided(&with(&[1]), decided).is_some());
+        assert_eq!(with(&[1]).undecided(&with(&[1, 2]), decided), None);
+        assert_eq!(with(&[1]).undecided(&with(&[]), decided), None);
     }
 
     #[test]
@@ -98,7 +132,7 @@ mod tests {
     #[test]
     fn datagrams_to_names_are_decided_everywhere() {
         let class = Class::UnixDgramSocket.number().into();
-        let local = Sockets { datagrams: vec![(1, class)], listens: vec![] };
+        let local = Sockets { datagrams: vec![(1, class)], listens: vec![], own_ports: vec![] };
         assert_eq!(local.decided(true), (true, false));
     }
 }

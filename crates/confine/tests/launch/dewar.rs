@@ -95,6 +95,7 @@ fn view(plan: &Value) -> View {
         private_tmp: plan["private_tmp"] == true,
         absent: paths(&plan["absent"]),
         keep: paths(&plan["keep"]),
+        ways: paths(&plan["ways"]),
         denied: paths(&plan["denied"]),
         hollow: paths(&plan["hollow"]),
         read_only: paths(&plan["read_only"]),

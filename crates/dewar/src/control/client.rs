@@ -1,6 +1,9 @@
 //! Finding a run, and talking to it.
 
-use super::wire::{Packed, PolicyChange, Reply, Request, Status, pack, unpack};
+use super::{
+    stopped::{self, Stopped, is_stopped},
+    wire::{Packed, PolicyChange, Reply, Request, Status, pack, unpack},
+};
 use crate::failure::{Failed, Usage};
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -27,66 +30,95 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Every run of this user, the oldest first. What runs that were killed have left is removed.
+    /// Every run of this user that answers, the oldest first. What runs that were killed have left
+    /// is removed.
     pub(crate) fn all() -> anyhow::Result<Vec<Self>> {
-        let mut runs = Vec::new();
+        Ok(Self::and_stopped()?.0)
+    }
+
+    /// The same, and those that are stopped with their monitors.
+    pub(crate) fn and_stopped() -> anyhow::Result<(Vec<Self>, Vec<Stopped>)> {
+        let (mut runs, mut all_stopped) = (Vec::new(), Vec::new());
         for place in RunDirectory::all() {
             for entry in place.entries()? {
-                match Port::connect(&place.socket(&entry), Transport::Socket) {
-                    Ok(port) => runs.extend(Self::greet(port)),
-                    Err(ConnectError::Io(error)) if is_refused(&error) => {
+                let stopped = u32::try_from(entry.pid).ok().filter(|pid| is_stopped(*pid));
+                let (path, by) = (place.socket(&entry), Transport::Socket);
+                let port = match stopped {
+                    Some(_) => Port::connect_within(&path, by, stopped::PATIENCE),
+                    None => Port::connect(&path, by),
+                };
+                match (port, stopped) {
+                    (Ok(port), _) => runs.extend(Self::greet(port)),
+                    (Err(ConnectError::Io(error)), _) if is_refused(&error) => {
                         place.remove_stale(&entry);
                     }
+                    (Err(_), Some(pid)) => all_stopped.push(Stopped::of(entry.id, pid)),
                     // It is starting, or ending, or not ours.
-                    Err(_) => {}
+                    (Err(_), None) => {}
                 }
             }
         }
         runs.sort_by_key(|run| run.status.started);
-        Ok(runs)
+        all_stopped.sort_by_key(Stopped::started);
+        Ok((runs, all_stopped))
     }
 
     /// The run that a person means.
     ///
     /// # Errors
     ///
-    /// [`Usage`] if there is none, or more than one.
+    /// [`Usage`] if there is none, or more than one; [`Failed`] if it is stopped.
     pub(crate) fn find(arg: &RunArg) -> anyhow::Result<Self> {
-        let mut runs = Self::all()?;
+        let (mut runs, stopped) = Self::and_stopped()?;
         let Some(name) = &arg.run else {
-            return match runs.len() {
-                1 => Ok(runs.remove(0)),
-                0 => bail!(nothing_runs()),
-                _ => bail!(Usage(format!("which run? {}", list(&runs)))),
+            return match (runs.len(), &stopped[..]) {
+                (1, []) => Ok(runs.remove(0)),
+                (0, []) => bail!(nothing_runs()),
+                (0, [one]) => bail!(one.refusal()),
+                _ => bail!(Usage(format!("which run? {}", list(&runs, &stopped)))),
             };
         };
-        if runs.is_empty() {
-            bail!(nothing_runs());
-        }
         if name == "last" {
-            return runs.pop().context("no run");
+            let last = runs.last().map(|run| run.status.started);
+            if let Some(stopped) = stopped.last().filter(|it| it.started() >= last) {
+                bail!(stopped.refusal());
+            }
+            return runs.pop().with_context(nothing_runs);
         }
         let exact = |run: &Self| run.status.id == *name || run.status.name.as_ref() == Some(name);
         if let Some(index) = runs.iter().position(exact) {
             return Ok(runs.remove(index));
         }
+        Self::begins_with(name, runs, &stopped)
+    }
+
+    /// The run whose id begins so; of those that are stopped, also one that is called so.
+    fn begins_with(name: &str, runs: Vec<Self>, stopped: &[Stopped]) -> anyhow::Result<Self> {
+        if let Some(it) = stopped.iter().find(|it| it.is_called(name)) {
+            bail!(it.refusal());
+        }
+        if runs.is_empty() && stopped.is_empty() {
+            bail!(nothing_runs());
+        }
+        let halted: Vec<&Stopped> = stopped.iter().filter(|it| it.id.starts_with(name)).collect();
         let (mut found, others): (Vec<Self>, _) =
-            runs.into_iter().partition(|run| run.status.id.starts_with(name.as_str()));
-        match found.len() {
-            1 => Ok(found.remove(0)),
-            0 => {
+            runs.into_iter().partition(|run| run.status.id.starts_with(name));
+        match (found.len(), &halted[..]) {
+            (1, []) => Ok(found.remove(0)),
+            (0, [one]) => bail!(one.refusal()),
+            (0, []) => {
                 let names = others.iter().map(|run| &run.status);
                 let names = names.flat_map(|it| [Some(it.id.as_str()), it.name.as_deref()]);
                 let meant = cli::look::did_you_mean(name, names.flatten());
                 bail!(Usage(format!(
                     "no run is called `{}`{meant}; there are {}",
                     monitor::visible(name),
-                    list(&others)
+                    list(&others, stopped)
                 )))
             }
             _ => bail!(Usage(format!(
                 "`{name}` is the beginning of more than one: {}",
-                list(&found)
+                list(&found, halted)
             ))),
         }
     }
@@ -148,10 +180,11 @@ fn nothing_runs() -> Usage {
     Usage("nothing runs; start something with `dewar run -- COMMAND`".into())
 }
 
-fn list(runs: &[Run]) -> String {
+fn list<'a>(runs: &[Run], stopped: impl IntoIterator<Item = &'a Stopped>) -> String {
     let one = |run: &Run| match &run.status.name {
         Some(name) => format!("{} ({name})", run.status.id),
         None => run.status.id.clone(),
     };
-    runs.iter().map(one).collect::<Vec<_>>().join(", ")
+    let stopped = stopped.into_iter().map(Stopped::called);
+    runs.iter().map(one).chain(stopped).collect::<Vec<_>>().join(", ")
 }

@@ -5,13 +5,17 @@
 //!               ◀── Reply ────────────────────────────────────────────────────────────────────
 //! ```
 
+mod begun;
 mod client;
 mod guard;
 mod service;
+mod stopped;
 mod wire;
 
+pub(crate) use begun::{Begun, journal_directory, records};
 pub(crate) use client::{Run, RunArg, odd};
 pub(crate) use service::{Endpoint, Service};
+pub(crate) use stopped::Stopped;
 pub(crate) use wire::{
     ChangeResult, Counters, Decisions, Denial, NewProfile, PolicyChange, Reply, Request, Status,
 };

@@ -117,6 +117,17 @@ pub(crate) struct PolicyChange {
     pub(crate) outcome: ChangeResult,
 }
 
+impl PolicyChange {
+    /// The change, with a receipt that names no more holders than have room in so many bytes.
+    pub(crate) fn shortened(&self, bytes: usize) -> Self {
+        let mut change = self.clone();
+        if let ChangeResult::Receipt(receipt) = &mut change.outcome {
+            receipt.name_at_most(bytes);
+        }
+        change
+    }
+}
+
 /// What came of a change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -3,13 +3,14 @@
 use crate::{
     amend::literal,
     groups::Group,
-    proposal::{kept, links_to, unnameable},
+    proposal::{self, asks_for_names, kept, links_to, unnameable},
     run::Denial,
 };
 use flask::domain_of;
+use learn::Scope;
 use monitor::{Record, visible};
 use profile::{Kept, Variables};
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, net::SocketAddr, path::Path};
 
 /// How to do without a right over a whole directory, which may be a home, for one new name in it.
 pub(super) fn made_first(denial: &Denial) -> Option<String> {
@@ -21,12 +22,32 @@ pub(super) fn made_first(denial: &Denial) -> Option<String> {
     if is_kept || is_odd || domain_of(&record.scontext).contains('/') {
         return None;
     }
-    Some(format!(
-        "make `{}` yourself, and {}{}",
-        visible(name),
-        of_domain(record),
-        entry("files.write", &literal(&record.object))
-    ))
+    let domain = of_domain(record);
+    if record.call.starts_with("mkdir") {
+        let line = made_by_dewar(record).filter(|_| in_narrow_directory(record))?;
+        return Some(format!("{domain}{line}, which makes it before the run"));
+    }
+    let line = entry("files.write", &literal(&record.object));
+    match Path::new(&record.object).symlink_metadata() {
+        // It was there, and not in the run's view; or somebody has made it since.
+        Ok(_) => Some(format!("as `{}` is there: {domain}{line}", visible(name))),
+        Err(_) => Some(format!("make `{}` yourself, and {domain}{line}", visible(name))),
+    }
+}
+
+fn in_narrow_directory(record: &Record) -> bool {
+    new_entry(record).is_some_and(|(directory, _)| !is_wide(directory))
+}
+
+/// The right to write a directory that Dewar makes before the run.
+fn made_by_dewar(record: &Record) -> Option<String> {
+    let slash = |path: &str| entry("files.write", &format!("{}/", literal(path)));
+    let object = record.object.as_str();
+    match is_wide(object) {
+        // What holds directories of many programs is not one's own.
+        true => Some(slash(&format!("{object}/NAME")) + ", with the NAME of what is needed in it"),
+        false => Some(slash(object)),
+    }
 }
 
 /// What those of a group that act for whoever connects give outside.
@@ -58,8 +79,24 @@ pub(super) fn in_profile(denial: &Denial, variables: Option<&Variables>) -> Opti
         Some((kept, _)) => {
             Some(format!("no line helps: {}. Change it outside of the run", kept.why()))
         }
-        None => Some(of_domain(record) + &list),
+        None => Some(own_loopback(record).unwrap_or_default() + &of_domain(record) + &list),
     }
+}
+
+/// What lets a run use the ports of the machine's loopback that it has bound itself.
+fn own_loopback(record: &Record) -> Option<String> {
+    let address = record.object.trim_end_matches("/udp").parse::<SocketAddr>().ok();
+    let is_loopback = address.is_some_and(|address| address.ip().to_canonical().is_loopback());
+    let is_port = record.tclass == "endpoint" && is_loopback;
+    is_port.then(|| "network.loopback = \"own\" (ports that the run binds itself), or ".to_owned())
+}
+
+/// The hosts that a command names, where a name server was asked in vain: a host that a profile
+/// names is known without.
+pub(super) fn named_hosts(record: &Record, command: &[String]) -> Option<String> {
+    let hosts = proposal::named_hosts(command);
+    let line = || format!("{}network.connect = {}", of_domain(record), serde_json::json!(hosts));
+    (asks_for_names(record) && !hosts.is_empty()).then(line)
 }
 
 /// Lines that take the guard from links.
@@ -128,6 +165,9 @@ fn line(record: &Record) -> Option<String> {
         _ => return None,
     };
     if let Some((directory, name)) = new_entry(record).filter(|(directory, _)| is_wide(directory)) {
+        if record.call.starts_with("mkdir") {
+            return made_by_dewar(record);
+        }
         return made_by_pattern(directory, name);
     }
     let object = new_entry(record).map_or(&*record.object, |(directory, _)| directory);
@@ -140,9 +180,12 @@ fn line(record: &Record) -> Option<String> {
 /// it for one new name.
 fn is_wide(directory: &str) -> bool {
     let path = Path::new(directory);
-    let is_home = std::env::home_dir().is_some_and(|home| home.starts_with(path));
+    let home = std::env::home_dir();
+    let is_home = home.as_ref().is_some_and(|home| home.starts_with(path));
+    let scope = home.map(|home| Scope { home, ..Scope::default() });
+    let is_shelf = scope.is_some_and(|scope| scope.is_shelf(path));
     let homes = Path::new("/home");
-    is_home || path == homes || path.parent().is_none_or(|parent| parent == homes)
+    is_home || is_shelf || path == homes || path.parent().is_none_or(|parent| parent == homes)
 }
 
 /// The right to make files with names like `name`, where its end is another each time, and to put

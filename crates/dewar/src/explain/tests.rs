@@ -51,6 +51,7 @@ fn a_denial_is_told_with_what_would_allow_it_in_a_profile() {
             "network.connect = [\"unixgram:${workspace}\"]",
         ),
         ("endpoint", &["name_connect"], "[::1]:443", "network.connect = [\"[::1]:443\"]"),
+        ("endpoint", &["name_bind"], "127.0.0.1:8000", "a profile network.loopback = \"own\""),
         ("file", &["write"], "/a*b\\c", r#"files.write = ["/a\\*b\\\\c"]"#),
         ("file", &["write"], "/a\u{1b}", "no line names it"),
         ("file", &["read"], "/a\"b", "no line names it"),
@@ -60,6 +61,60 @@ fn a_denial_is_told_with_what_would_allow_it_in_a_profile() {
         let text = plain(&RunRecord { denials, ..RunRecord::default() }).unwrap();
         assert!(text.contains(want), "{text}");
         assert!(text.contains("3 times") && text.contains("build.toml:4"), "{text}");
+    }
+}
+
+#[test]
+fn a_directory_that_was_to_be_made_is_granted_by_a_line_that_makes_it() {
+    for (object, want) in [
+        ("/home/me/.gnupg", "in a profile files.write = [\"/home/me/.gnupg/\"]"),
+        ("/srv/x/new", "files.write = [\"/srv/x/new/\"], which makes it before the run"),
+        ("/var/cache", "files.write = [\"/var/cache/NAME/\"], with the NAME"),
+    ] {
+        let mut made = denial("dir", &["add_name"], object);
+        made.record.call = "mkdir".into();
+        let text = plain(&RunRecord { denials: vec![made], ..RunRecord::default() }).unwrap();
+        assert!(text.contains(want) && !text.contains("yourself"), "{text}");
+    }
+}
+
+#[test]
+fn a_host_that_the_command_names_is_suggested_in_the_place_of_a_name_server() {
+    let denials = vec![denial("endpoint", &["name_connect"], "192.0.2.53:53/udp")];
+    let command = vec!["curl".into(), "https://pypi.org/simple/".into()];
+    let text = plain(&RunRecord { denials, command, ..RunRecord::default() }).unwrap();
+    let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{text}"));
+    assert!(at("[\"pypi.org:443\"]") < at("[\"192.0.2.53:53/udp\"]"), "{text}");
+}
+
+#[test]
+fn a_host_that_the_command_names_is_allowed_in_the_place_of_a_name_server() {
+    let asked = denial("endpoint", &["name_connect"], "192.0.2.53:53/udp");
+    let scontext = "dewar_u:dewar_r:main_t".into();
+    let requested = asked.record.missing.clone();
+    let record = Record { scontext, requested, ..asked.record };
+    let asked = Denial { profile_rules: Vec::new(), record };
+    let variables = profile::Variables {
+        workspace: "/home/me/project".into(),
+        home: "/home/me".into(),
+        tmp: "/tmp".into(),
+        ..profile::Variables::default()
+    };
+    for (command, want) in [
+        (["curl", "https://pypi.org/simple/"], "pypi.org:443"),
+        (["./fetch", "all"], "192.0.2.53:53/udp"),
+    ] {
+        let record = RunRecord {
+            argument: "workspace".into(),
+            directory: "/".into(),
+            variables: Some(variables.clone()),
+            command: command.map(str::to_owned).into(),
+            ..RunRecord::default()
+        };
+        let fitting = of_file(&record).unwrap().unresolved();
+        let proposal = Proposal::of(&fitting, &[&asked], &[]).unwrap();
+        let values: Vec<&str> = proposal.lines.iter().map(|line| line.value.as_str()).collect();
+        assert_eq!(values, [want], "{:?}", proposal.left);
     }
 }
 

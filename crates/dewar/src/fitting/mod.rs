@@ -11,7 +11,7 @@ use profile::{Addresses, Amendment, Compiled, Documents, Source, Variables};
 use registries::Plain;
 use std::{
     cell::RefCell,
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     io::{self, Read as _},
     net::IpAddr,
     path::{Path, PathBuf},
@@ -32,6 +32,9 @@ pub(crate) struct Fitting {
     pub(crate) scope: Scope,
     hosts: RefCell<HashMap<String, Vec<IpAddr>>>,
     links: Links,
+    looks_up: bool,
+    /// What the command of the run names with its port.
+    pub(crate) named_hosts: BTreeSet<String>,
 }
 
 /// The file that a profile's name stands for, if it is one.
@@ -90,7 +93,19 @@ impl Fitting {
             secrets: Secrets::of(&workspace),
         };
         let (hosts, links) = (RefCell::default(), Links::of(&variables.workspace));
-        Ok(Self { text, name, directory, variables, scope, hosts, links })
+        let (named_hosts, looks_up) = (BTreeSet::new(), true);
+        Ok(Self { text, name, directory, variables, scope, hosts, links, looks_up, named_hosts })
+    }
+
+    /// The same for a run whose command names these hosts, each with its port: where that was
+    /// denied a name server, it is allowed the hosts, which are known without.
+    pub(crate) fn naming(self, named_hosts: BTreeSet<String>) -> Self {
+        Self { named_hosts, ..self }
+    }
+
+    /// The same, where no name has an address: for questions that no address decides.
+    pub(crate) fn unresolved(self) -> Self {
+        Self { looks_up: false, ..self }
     }
 
     /// The same with `lines` in its text.
@@ -103,6 +118,8 @@ impl Fitting {
             scope: self.scope.clone(),
             hosts: self.hosts.clone(),
             links: self.links.clone(),
+            looks_up: self.looks_up,
+            named_hosts: self.named_hosts.clone(),
         })
     }
 
@@ -153,6 +170,9 @@ impl Fitting {
 
     /// The addresses of names, the same each time.
     pub(crate) fn resolve(&self, names: &[&str]) -> Vec<Addresses> {
+        if !self.looks_up {
+            return names.iter().map(|_| Ok(Vec::new())).collect();
+        }
         let mut hosts = self.hosts.borrow_mut();
         let new: Vec<&str> =
             names.iter().copied().filter(|name| !hosts.contains_key(*name)).collect();

@@ -34,6 +34,13 @@ struct ProfileEdit {
 impl Target {
     /// The file `path`.
     pub(crate) fn find(path: &Path) -> anyhow::Result<Self> {
+        if path.is_dir() {
+            bail!(Usage(format!(
+                "`{}` is a directory; name a file in it, such as `{}`",
+                path.display(),
+                path.join(trust::NAME).display()
+            )));
+        }
         if !path.to_string_lossy().ends_with(".toml") {
             bail!(Usage(format!(
                 "`{0}` does not end in `.toml`, so no run would take it for a profile: write `{0}.toml`",

@@ -94,6 +94,23 @@ fn read(path: &Path) -> Option<String> {
     Some(text)
 }
 
+/// The hosts in the addresses of a text, with the ports that they are asked at.
+pub(crate) fn endpoints(text: &str) -> Vec<String> {
+    const PORTS: [(&str, u16); 6] =
+        [("https", 443), ("http", 80), ("ssh", 22), ("git", 9418), ("ftp", 21), ("wss", 443)];
+    let named = urls(text).filter_map(|name| {
+        let (before, behind) = text.split_once(name.as_str())?;
+        let (before, _) = before.rsplit_once("://")?;
+        let known = PORTS.iter().find(|(scheme, _)| before.ends_with(scheme));
+        let port = behind.strip_prefix(':').map(|rest| {
+            rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default().parse().ok()
+        });
+        let port = port.unwrap_or_else(|| known.map(|(_, port)| *port))?;
+        Some(format!("{name}:{port}"))
+    });
+    named.collect()
+}
+
 /// The names in the addresses `SCHEME://[USER@]NAME[:PORT]/…` of a text.
 fn urls(text: &str) -> impl Iterator<Item = String> + '_ {
     text.match_indices("://").filter_map(|(at, mark)| {
@@ -116,5 +133,14 @@ mod tests {
         let text = "registry=https://me:pass@npm.example.org:8443/x\nindex = \"sparse+https://crates.example.org/i/\" http://192.0.2.1/ http://localhost:1/ ssh://git@Git.Example.org/a";
         let found: Vec<String> = urls(text).collect();
         assert_eq!(found, ["npm.example.org", "crates.example.org", "git.example.org"]);
+        for (text, want) in [
+            ("--index-url=https://me:pass@pypi.org/simple", &["pypi.org:443"][..]),
+            ("http://a.example.org:8080/x", &["a.example.org:8080"]),
+            ("ssh://git@b.example.org/a", &["b.example.org:22"]),
+            ("https://192.0.2.1/", &[]),
+            ("pypi.org", &[]),
+        ] {
+            assert_eq!(endpoints(text), want, "{text}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! `dewar learn`: a profile for a command, from what the command does.
 
 mod floor;
-mod hosts;
+pub(crate) mod hosts;
 mod split;
 mod told;
 
@@ -151,6 +151,9 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     let addresses = addresses(&compiled, &variables, &fitting);
     let domains = learn::standing_out(&accesses, &fitting.judge(&[])?);
     let mut learned = Learned::of(fitting, &accesses, &addresses)?;
+    // Who has bound a port of a loopback of the run's own has reached nothing.
+    let reaches = learned.lines.iter().any(|line| line.key.starts_with("network."));
+    let domains = if reaches { domains } else { Vec::new() };
     let domains = split::lasting(domains, &learned, args.domains)?;
     if args.domains && !domains.is_empty() {
         let seen = (&accesses, status);
@@ -158,12 +161,14 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
         learned = split.unwrap_or(learned);
     }
     let text = text_of(&learned, &command)?;
-    told::left(&learned.settled, &accesses).iter().for_each(|line| tell!("{line}"));
-    told::beyond(&learned, &accesses)?.iter().for_each(|line| tell!("{line}"));
+    let left = told::left(&learned.settled, &accesses);
+    let more = [told::beyond(&learned, &accesses)?, told::unmade(&learned)?].concat();
+    left.iter().chain(&more).for_each(|line| tell!("{line}"));
     match &target {
         Some(target) => {
             target.write(&text)?;
-            told::done(&learned.lines, args, &command).iter().for_each(|line| tell!("{line}"));
+            let ended = (status, !left.is_empty());
+            told::done(&learned.lines, args, &command, ended).iter().for_each(|it| tell!("{it}"));
             if !args.domains && !args.merge && !domains.is_empty() {
                 let names = split::names(&domains);
                 tell!(

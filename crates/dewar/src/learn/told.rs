@@ -1,7 +1,7 @@
 //! What `dewar learn` says at its end.
 
 use super::{LearnArgs, Learned};
-use crate::proposal::beside;
+use crate::proposal::{beside, made_first};
 use learn::{Access, Line, Settled, widening};
 use monitor::visible;
 use std::{
@@ -60,17 +60,40 @@ pub(super) fn beyond(
     Ok(told)
 }
 
-/// What was learned, and what is next.
-pub(super) fn done(lines: &[Line], args: &LearnArgs, command: &str) -> Vec<String> {
+/// What was learned, and what is next. `left` says whether something stays denied.
+pub(super) fn done(
+    lines: &[Line],
+    args: &LearnArgs,
+    command: &str,
+    (status, left): (i32, bool),
+) -> Vec<String> {
     let file = args.output.display().to_string();
     let file = if file.contains('/') { file } else { format!("./{file}") };
+    let base = visible(args.base());
     let added = match lines.len() {
-        0 => format!("`{}` grants all that it needed; wrote", visible(args.base())),
+        0 if left => format!("no line beyond `{base}` was learned; wrote"),
+        0 => format!("`{base}` grants all that it used; wrote"),
         1 => "learned 1 line, in".to_owned(),
         many => format!("learned {many} lines, in"),
     };
-    let next = format!("  dewar run -p {file} -- {}", visible(command));
-    vec![format!("dewar: {added} {file}; read it, then"), next]
+    let failed = format!(
+        "dewar: the command failed here, too (exit status {status}): what it did not come to was not learned"
+    );
+    let mut told: Vec<String> = (status != 0).then_some(failed).into_iter().collect();
+    told.push(format!("dewar: {added} {file}; read it, then"));
+    told.push(format!("  dewar run -p {file} -- {}", visible(command)));
+    told
+}
+
+/// Lines for what was made and is gone, in directories that the next run does not see.
+pub(super) fn unmade(learned: &Learned) -> anyhow::Result<Vec<String>> {
+    let Learned { fitting, lines, .. } = learned;
+    let judge = fitting.judge(lines)?;
+    let told = lines.iter().filter_map(|line| {
+        let why = made_first(line, &judge, &fitting.scope)?;
+        Some(format!("dewar: {}: {why}", visible(&line.alone())))
+    });
+    Ok(told.collect())
 }
 
 #[cfg(test)]
@@ -103,7 +126,9 @@ mod tests {
         let command = vec!["npm".into(), "ci".into()];
         let args = LearnArgs::for_run(None, None, command);
         let mut told = left(&settled, &accesses);
-        told.extend(done(&settled.lines, &args, "npm ci"));
+        told.extend(done(&settled.lines, &args, "npm ci", (1, true)));
+        told.extend(done(&[], &args, "npm ci", (0, true)));
+        told.extend(done(&[], &args, "npm ci", (0, false)));
         crate::screens::screen("learn", |width| {
             told.iter().map(|line| look::folded(line, width) + "\n").collect()
         });

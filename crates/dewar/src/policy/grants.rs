@@ -41,6 +41,8 @@ pub(crate) struct DomainGrants {
     pub(crate) files: Vec<FileGrant>,
     pub(crate) connect: Vec<EndpointGrant>,
     pub(crate) bind: Vec<EndpointGrant>,
+    /// It may bind ports of this machine's loopback, and connect to those that the run has bound.
+    pub(crate) own_ports: bool,
     /// It may connect to some unix socket by name.
     pub(crate) unix_sockets: bool,
     /// Which: `unix:` or `unixgram:` with a path, `@NAME`, or a regular expression over paths.
@@ -181,6 +183,7 @@ fn domain(
         files,
         connect: endpoints(&domain.connect),
         bind: endpoints(&domain.bind),
+        own_ports: compiled.own_ports,
         unix_sockets: !domain.unix.is_empty(),
         unix_names: domain.unix.clone(),
         netlink: !domain.netlink.is_empty(),

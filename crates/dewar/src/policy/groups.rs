@@ -159,7 +159,12 @@ fn network(
             writeln!(text, "    {GOOD}{verb:9}{GOOD:#}{}", visible(&endpoint(rule)))?;
         }
     }
-    if domain.connect.is_empty() && domain.bind.is_empty() {
+    if domain.own_ports {
+        writeln!(
+            text,
+            "    {GOOD}own      {GOOD:#}ports of 127.0.0.1 and ::1 that the run has bound itself"
+        )?;
+    } else if domain.connect.is_empty() && domain.bind.is_empty() {
         writeln!(
             text,
             "    {BAD}none{BAD:#}     but a loopback of its own, where the profile asks for one"
@@ -232,7 +237,7 @@ fn limits(text: &mut String, grants: &Grants) -> std::fmt::Result {
     }
     for (name, value) in rows {
         if let Some(value) = value {
-            writeln!(text, "    {name:9}{value}")?;
+            writeln!(text, "    {name:11}{value}")?;
         }
     }
     Ok(())

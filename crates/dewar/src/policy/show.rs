@@ -174,7 +174,7 @@ fn grants_beside_files(
     };
     let mut about = vec![
         ("the settings".to_owned(), json!([mode, hiding, guarded, compiled.directories])),
-        ("the loopback".to_owned(), json!(compiled.private_loopback)),
+        ("the loopback".to_owned(), json!([compiled.private_loopback, Some(compiled.own_ports)])),
         ("the environment".to_owned(), json!(environment.set)),
         ("the limits".to_owned(), serde_json::to_value(limits)?),
     ];

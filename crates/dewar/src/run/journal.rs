@@ -8,14 +8,13 @@ use super::{
     owner::History,
     planted::PlantedRecord,
 };
-use crate::control::{Decisions, Denial, PolicyChange};
+use crate::control::{Begun, Decisions, Denial, PolicyChange, Status, journal_directory, records};
 use anyhow::{Context as _, bail};
 use cli::failure::Usage;
 use monitor::{Deed, DeedKind, Record, Report};
 use rustix::fs::{AtFlags, unlinkat};
 use serde::{Deserialize, Serialize};
 use std::{
-    ffi::OsString,
     fs::{File, Permissions},
     io::{Seek, Write},
     os::{
@@ -176,18 +175,19 @@ pub(crate) struct Journal {
     /// Where the file lies, as it was found before the run.
     directory: OwnedFd,
     name: String,
+    is_kept: bool,
 }
 
 impl Journal {
-    /// Makes room for one more record, and begins it.
-    pub(super) fn open() -> anyhow::Result<Self> {
-        let directory = directory()?;
+    /// Makes room for one more record, and begins it by saying whose it is.
+    pub(super) fn open(status: &Status) -> anyhow::Result<Self> {
+        let directory = journal_directory()?;
         let make = runs::make_private(&directory);
         // Others need not know what is run, or what it was denied.
         let close = || std::fs::set_permissions(&directory, Permissions::from_mode(0o700));
         make.and_then(|()| close())
             .with_context(|| format!("cannot create `{}`", directory.display()))?;
-        let runs = runs()?;
+        let runs = records()?;
         for old in runs.iter().take((runs.len() + 1).saturating_sub(MOST_RUNS)) {
             // Another run may be faster.
             let _ = std::fs::remove_file(directory.join(old));
@@ -199,24 +199,27 @@ impl Journal {
         let opened = File::open(&directory).with_context(cannot)?;
         let mut options = File::options();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path);
-        let file = file.with_context(cannot)?;
-        Ok(Self { file, directory: opened.into(), name })
+        let mut file = file.with_context(cannot)?;
+        // For others, should there never be more. The record itself needs none of it.
+        if let Ok(text) = Begun::now(status.clone()).and_then(|begun| Ok(begun.text()?)) {
+            let _ = file.write_all(&text);
+        }
+        Ok(Self { file, directory: opened.into(), name, is_kept: false })
     }
 
     /// Writes the record, or leaves none.
     pub(super) fn keep(mut self, record: &RunRecord) -> anyhow::Result<()> {
         let written = self.write(record);
-        if written.is_err() {
-            // Part of a record is none, and what is to be said is why.
-            let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
-        }
+        self.is_kept = written.is_ok();
         written
     }
 
     fn write(&mut self, record: &RunRecord) -> anyhow::Result<()> {
-        self.file.write_all(&serde_json::to_vec(record)?)?;
-        self.file.flush()?;
+        let text = serde_json::to_vec(record)?;
         self.file.rewind()?;
+        self.file.set_len(0)?;
+        self.file.write_all(&text)?;
+        self.file.flush()?;
         Ok(())
     }
 
@@ -224,11 +227,11 @@ impl Journal {
     pub(crate) fn find(run: Option<&str>) -> anyhow::Result<RunRecord> {
         let summaries = Self::summaries()?;
         let Some(run) = run.filter(|run| *run != "last") else {
-            let last = summaries.first().with_context(no_run)?;
+            let Some(last) = summaries.first() else { bail!(no_run(Begun::killed())) };
             return last.whole();
         };
-        if summaries.is_empty() {
-            bail!(no_run());
+        if summaries.is_empty() && Begun::all().is_empty() {
+            bail!(no_run(None));
         }
         let is_it = |it: &&Summary| it.id == run || it.name.as_deref() == Some(run);
         if let Some(found) = summaries.iter().find(is_it) {
@@ -249,13 +252,13 @@ impl Journal {
 
     /// The finished runs that are kept, the last one first.
     pub(crate) fn summaries() -> anyhow::Result<Vec<Summary>> {
-        let directory = directory()?;
+        let directory = journal_directory()?;
         let mut summaries = Vec::new();
-        for name in runs()?.into_iter().rev() {
+        for name in records()?.into_iter().rev() {
             let path = directory.join(name);
             // Another run may throw it away meanwhile.
             let Ok(text) = std::fs::read(&path) else { continue };
-            // A run that goes on has an empty record, and one that was killed a broken one.
+            // A run that goes on, or was killed, has none: `Begun`.
             let Ok(summary) = serde_json::from_slice::<Summary>(&text) else { continue };
             summaries.push(summary.of(path));
         }
@@ -263,25 +266,13 @@ impl Journal {
     }
 }
 
-/// `$XDG_STATE_HOME/dewar/runs`, or its default.
-fn directory() -> anyhow::Result<PathBuf> {
-    Ok(runs::state_directory()?.join("dewar/runs"))
-}
-
-/// The names of the records there are, the oldest first.
-fn runs() -> anyhow::Result<Vec<OsString>> {
-    let directory = directory()?;
-    let entries = match std::fs::read_dir(&directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => {
-            return Err(error).with_context(|| format!("cannot read `{}`", directory.display()));
+impl Drop for Journal {
+    /// Part of a record is none, and a run that never began needs none.
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
         }
-    };
-    let mut runs: Vec<OsString> =
-        entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
-    runs.sort_unstable();
-    Ok(runs)
+    }
 }
 
 #[cfg(test)]
@@ -331,6 +322,25 @@ mod tests {
             (record.likeliest().unwrap().record.object.as_str(), record.denied()),
             ("seen", 1)
         );
+    }
+
+    #[test]
+    fn a_socket_for_datagrams_that_a_library_tried_is_spoken_of_where_the_command_failed() {
+        let tried = denial(1.0, "udp_socket", &["create"], "a new udp_socket");
+        let mut record = RunRecord { denials: vec![tried], ..RunRecord::default() };
+        assert!(record.likeliest().is_none() && record.denied() == 0);
+        record.status = 6;
+        assert!(record.likeliest().is_some() && record.denied() == 1);
+    }
+
+    #[test]
+    fn what_fails_without_dewar_too_mattered_least() {
+        let mut made = denial(9.0, "dir", &["add_name"], "/usr/share/foo");
+        (made.record.probed, made.record.natively) = (true, true);
+        let mut ring = denial(1.0, "system_call", &["io_uring_setup"], "a ring of io_uring");
+        ring.record.probed = true;
+        let record = RunRecord { denials: vec![made, ring], status: 1, ..RunRecord::default() };
+        assert_eq!(record.likeliest().unwrap().record.object, "a ring of io_uring");
     }
 
     #[test]

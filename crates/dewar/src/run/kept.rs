@@ -1,7 +1,7 @@
 //! A record of a run, as far as a list of runs needs it.
 
 use super::RunRecord;
-use crate::control::Run;
+use crate::control::{Begun, Run};
 use anyhow::Context as _;
 use cli::{failure::Usage, look};
 use monitor::visible;
@@ -57,17 +57,26 @@ impl Summary {
 }
 
 /// There is nothing to look among.
-pub(super) fn no_run() -> Usage {
-    Usage("no run has been recorded yet; start one with `dewar run -- COMMAND`".into())
+pub(super) fn no_run(killed: Option<Begun>) -> Usage {
+    let killed = killed.map_or(String::new(), |killed| format!("{}; ", killed.told()));
+    Usage(format!("{killed}no run has been recorded yet; start one with `dewar run -- COMMAND`"))
 }
 
 /// Nothing is called so: what may have been meant, and where to look.
 pub(super) fn unknown(run: &str, summaries: &[Summary]) -> anyhow::Error {
-    let going_on = Run::all().unwrap_or_default();
+    let (going_on, stopped) = Run::and_stopped().unwrap_or_default();
     let is_it = |it: &&Run| it.status.id == run || it.status.name.as_deref() == Some(run);
     if let Some(it) = going_on.iter().find(is_it) {
         let what = format!("run {} goes on: `dewar ps` and `dewar top` tell of it", it.status.id);
         return Usage(format!("{what}, and its record is there once it has ended")).into();
+    }
+    if let Some(it) = stopped.iter().find(|it| it.is_called(run)) {
+        let what = format!("run {} is stopped, and its record is there once it has ended", it.id);
+        return Usage(format!("{what}; {}", it.remedy())).into();
+    }
+    let is_it = |it: &&Begun| it.status.id == run || it.status.name.as_deref() == Some(run);
+    if let Some(it) = Begun::all().iter().filter(|it| it.is_over()).find(is_it) {
+        return Usage(it.told()).into();
     }
     let names = summaries.iter().flat_map(|it| [Some(it.id.as_str()), it.name.as_deref()]);
     let meant = look::did_you_mean(run, names.flatten());

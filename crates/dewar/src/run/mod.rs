@@ -11,13 +11,16 @@ mod journal;
 mod kept;
 pub(crate) mod link;
 mod owner;
+mod place;
 mod planted;
 mod prepare;
 mod proposing;
 mod scratch;
 mod serving;
+mod spelling;
 mod summary;
 mod unchecked;
+mod unseen;
 mod weight;
 
 use crate::{
@@ -39,6 +42,7 @@ pub(crate) use crate::control::{Decisions, Denial};
 pub(crate) use args::RunArgs;
 pub(crate) use asking::AskRequest;
 pub(crate) use counts::Spent;
+pub(crate) use inside::is_inside;
 pub(crate) use journal::{Journal, RunRecord};
 pub(crate) use kept::Summary;
 pub(crate) use link::Answered;
@@ -111,10 +115,15 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     };
     let (serving, trail) = Serving::begin(request, &profile, &id)?;
     let protection = prepare::protection(request, &profile, probe)?;
-    let journal = Journal::open();
+    let command: Vec<String> =
+        request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let status = owner::status(&id, request.name.clone(), command, &profile);
+    let journal = Journal::open(&status);
     for confine::launch::Withheld { fd, why } in inherited.withheld() {
         tell!("dewar: descriptor {fd} is not handed on: {why}");
     }
+    let directory = std::env::current_dir().unwrap_or_default();
+    let named = unseen::Named::of(&request.command, &directory, &profile.variables);
     let prompter = match request.ask.is_some() || profile.proposing.socket.is_some() {
         true => Some(asking::Prompter::start(request, &profile, &id)?),
         false => None,
@@ -123,12 +132,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let mut job = prepare::job(request, &profile, &protection, inherited)?;
     job.audit.extend(trail);
     job.request.environment.push(inside::variable(&id, request, &profile));
-    let command: Vec<String> =
-        request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let facts = Facts {
-        status: owner::status(&id, request.name.clone(), command, &profile.variables),
-        undecided: job.enforce != Enforce::ALL,
-    };
+    let facts = Facts { status, undecided: job.enforce != Enforce::ALL };
     let owner = Arc::new(Owner::new(serving.decider(), facts, &profile));
     let (begin, follow) = (Arc::clone(&owner), serving.follower());
     let serve = endpoint.as_ref().map(|endpoint| endpoint.starter(Arc::clone(&owner)));
@@ -156,7 +160,8 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         }
     }));
     let mode = if job.request.mode == Mode::Fast { "fast" } else { "all" };
-    let report = monitor::run(job, Arc::clone(&serving.server))?;
+    let report = monitor::run(job, Arc::clone(&serving.server))
+        .map_err(|error| place::told(error, &profile.compiled))?;
     // Waits for changes under way, which belong to the record.
     drop(endpoint);
     serving.end();
@@ -168,7 +173,9 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let variables = Some(profile.variables.clone());
     let started = owner.started().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let (mode, answers) = (mode.to_owned(), notes.all());
-    let record = RunRecord { planted, guarded, variables, answers, started, mode, ..record };
+    let mut record = RunRecord { planted, guarded, variables, answers, started, mode, ..record };
+    let granted = (&*profile.compiled, &profile.documents);
+    record.remarks.extend(unseen::remarks(&record, &named, granted, &profile.variables));
     let kept = journal.and_then(|journal| journal.keep(&record));
     if report.outcome == CommandStatus::TimedOut {
         let limit =
@@ -200,8 +207,11 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
 /// A name stands for one run at a time.
 fn insist_on_name(request: &RunRequest) -> anyhow::Result<()> {
     let Some(name) = &request.name else { return Ok(()) };
-    if let Some(run) = Run::all()?.iter().find(|run| run.status.name.as_ref() == Some(name)) {
-        bail!(Usage(format!("run {} is called `{name}` already", run.status.id)));
+    let (runs, stopped) = Run::and_stopped()?;
+    let going_on = runs.iter().find(|run| run.status.name.as_ref() == Some(name));
+    let stopped = stopped.iter().find(|it| it.is_called(name)).map(|it| &it.id);
+    if let Some(id) = going_on.map(|run| &run.status.id).or(stopped) {
+        bail!(Usage(format!("run {id} is called `{name}` already")));
     }
     Ok(())
 }

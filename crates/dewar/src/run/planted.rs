@@ -164,12 +164,11 @@ pub(crate) fn tell(records: &[PlantedRecord], more: u64, all: bool) -> String {
         let rest = if paths.len() > 4 { ", …" } else { "" };
         let _ = writeln!(
             text,
-            "{} of what you execute by building, testing or starting it was made or changed ({}{rest}); `dewar report` lists it",
-            paths.len(),
+            "made or changed, and executed when you build, test or start it yourself: {}{rest}; `dewar report` lists all",
             visible(&shown),
         );
     } else if !later.is_empty() {
-        text.push_str("made or changed of what you execute by building, testing or starting it:\n");
+        text.push_str("made or changed, and executed when you build, test or start it yourself:\n");
         lines(&mut text, &later, usize::MAX);
     }
     if more > 0 {
@@ -253,7 +252,7 @@ mod tests {
         let records = [record("/w/.vscode\u{1b}", false), record("/w/Makefile", true)];
         let short = tell(&records, 0, false);
         assert!(
-            short.contains("/w/.vscode\\u001b  (make)") && short.contains("(Makefile)"),
+            short.contains("/w/.vscode\\u001b  (make)") && short.contains("yourself: Makefile;"),
             "{short}"
         );
         let long = tell(&records, 3, true);

@@ -1,9 +1,10 @@
 //! From the command line and the profile to what the monitor runs.
 
 use super::{
-    RunRequest, hosts,
+    RunRequest, hosts, place,
     proposing::{self, Proposing},
     scratch::Scratch,
+    spelling,
 };
 use crate::{
     failure::Usage,
@@ -14,6 +15,7 @@ use crate::{
     trust::{self, Store},
 };
 use anyhow::{Context as _, bail};
+use cli::exhausted;
 use confine::launch::{Inherited, Limits, Namespaces};
 use confine::layers::{Layers, Probe};
 use confine::{ABI, Mode, Request};
@@ -65,7 +67,7 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     let tmp = if has_view { None } else { Some(Scratch::make()?) };
     let place = tmp.as_ref().map_or("/tmp".into(), |tmp| tmp.path().to_owned());
     let mut variables = machine::variables(request.workspace.as_deref(), place)?;
-    insist_on_workspace(request, &variables, has_view)?;
+    place::insist(request, &variables, has_view)?;
     let trail = request.audit.iter().filter(|file| file.as_path() != Path::new("-"));
     variables.fixed.extend(request.cil.iter().chain(trail).map(|file| machine::real(file)));
     // Where mounts can be made, so can a network. That it was is checked before the start.
@@ -75,10 +77,12 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     let (compiled, documents, argument) = load(request, &mut variables)?;
     let links = Links::of(&variables.workspace);
     let compiled = links.guard(compiled, &documents, &mut variables)?;
+    spelling::insist(request, &compiled, &variables.workspace)?;
     if !request.learning {
         gates::warn(&compiled);
     }
-    if !request.quiet {
+    // While it is learned, hosts are named that nobody may ask for.
+    if !request.quiet && !request.learning {
         hosts::tell_missing(&compiled, request.verbose);
     }
     if !request.dry_run {
@@ -222,6 +226,10 @@ pub(super) fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()
     let missing =
         REQUIRED.iter().filter_map(|name| layers.get(name)).filter(|layer| !layer.available);
     for layer in missing {
+        let reason = layer.reason.as_deref().unwrap_or_default();
+        if let Some(hint) = exhausted::of_reason(reason) {
+            bail!("nothing was started: {hint}");
+        }
         if !request.allow_degraded {
             bail!(
                 "this machine lacks `{}`, without which {}; nothing was started. `dewar doctor` tells more; \
@@ -231,32 +239,6 @@ pub(super) fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()
             );
         }
         tell!("dewar: DEGRADED: without `{}` {}", layer.name, layer.without);
-    }
-    Ok(())
-}
-
-/// Refuses directories that nobody means by starting in them: the root, where cron and service
-/// managers start commands, and a directory that the run has for itself, in which nothing of the
-/// caller's would be.
-fn insist_on_workspace(
-    request: &RunRequest,
-    variables: &Variables,
-    has_view: bool,
-) -> anyhow::Result<()> {
-    let workspace = &variables.workspace;
-    if workspace == Path::new("/") && request.workspace.is_none() {
-        bail!(Usage(
-            "the working directory is `/`, and the profile would grant all of it as the workspace: name the directory that the \
-             command is about by --workspace (`--workspace /` for all)"
-                .into()
-        ));
-    }
-    if has_view && confine::PRIVATE.iter().any(|private| workspace == Path::new(private)) {
-        bail!(Usage(format!(
-            "`{0}` cannot be the workspace: each run has a `{0}` of its own, which is empty and goes with it. Make a directory \
-             in it and start there, or name another by --workspace",
-            workspace.display()
-        )));
     }
     Ok(())
 }

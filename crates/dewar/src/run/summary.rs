@@ -94,7 +94,12 @@ fn closing(record: &RunRecord) -> Option<String> {
         (_, 0) => format!("denied {count} times{kept}; the weightiest: {what}"),
         _ => format!("denied {count} times{kept}; likeliest to have mattered: {what}"),
     };
-    Some(format!("{told}; `dewar explain` tells why and what would allow it"))
+    let ends = match record.status {
+        _ if denied.natively => "without Dewar you may not either; `dewar explain` tells why",
+        0 => "the command succeeded all the same; `dewar explain` tells why",
+        _ => "`dewar explain` tells why and what would allow it",
+    };
+    Some(format!("{told}; {ends}"))
 }
 
 /// What the kernel refused root, and what would help.
@@ -187,6 +192,20 @@ mod tests {
         record.dropped = 189_900;
         let line = closing(&record).unwrap();
         assert!(line.contains("denied 190000 times (189900 of them not kept)"), "{line}");
+    }
+
+    #[test]
+    fn what_did_no_harm_or_fails_without_dewar_too_is_said_to() {
+        let mut record = record(&[("file", "/home/me/.viminfo")]);
+        record.status = 0;
+        let line = closing(&record).unwrap();
+        assert!(line.contains("the command succeeded all the same"), "{line}");
+        let natively = Record { natively: true, probed: true, ..record.denials[0].record.clone() };
+        record.denials[0].record = natively;
+        assert_eq!(closing(&record), None);
+        record.status = 1;
+        let line = closing(&record).unwrap();
+        assert!(line.contains("you may not either") && !line.contains("would allow"), "{line}");
     }
 
     #[test]

@@ -12,20 +12,30 @@ impl RunRecord {
     /// The denials, without what programs probe for and do without, unless the command failed and
     /// there are no others.
     fn weighed(&self) -> impl Iterator<Item = &Denial> {
-        let only_probes = self.denials.iter().all(|denial| denial.record.probed);
-        let all = self.status != 0 && only_probes;
-        self.denials.iter().filter(move |denial| all || !denial.record.probed)
+        let (failed, only_probes) =
+            (self.status != 0, self.denials.iter().all(|denial| denial.record.probed));
+        self.denials.iter().filter(move |Denial { record, .. }| match failed {
+            true => only_probes || !record.probed,
+            false => !record.probed && !is_tried(record),
+        })
     }
 
     /// The denial that is the likeliest to have mattered: of the kind that programs can do without
-    /// the least, the last, as the program's end came after it.
+    /// the least, the last, as the program's end came after it. What this user may not do without
+    /// Dewar either comes after all others.
     pub(crate) fn likeliest(&self) -> Option<&Denial> {
+        let weight = |record: &Record| if record.natively { 0 } else { 1 + weight(record) };
         let rank = |denial: &&Denial| (weight(&denial.record), denial.record.time);
         self.weighed().max_by(|a, b| {
             let ((a, a_time), (b, b_time)) = (rank(a), rank(b));
             a.cmp(&b).then(a_time.total_cmp(&b_time))
         })
     }
+}
+
+/// Whether libraries try it to learn how a host would be reached, and do without.
+fn is_tried(record: &Record) -> bool {
+    record.tclass == "udp_socket" && record.missing == ["create"]
 }
 
 /// How little programs can do without what was denied: they try many files, and few hosts.

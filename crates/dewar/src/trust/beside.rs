@@ -73,6 +73,10 @@ pub(super) fn of_run(
     variables: &Variables,
 ) -> std::fmt::Result {
     let has_none = default.private_loopback.is_some() && compiled.private_loopback.is_none();
+    let own =
+        "ports of its own on this machine's loopback, where programs outside can connect to them";
+    list(text, "has", compiled.own_ports.then_some(own).iter())?;
+    let has_none = has_none && !compiled.own_ports;
     list(text, "has", has_none.then_some("no loopback of its own").iter())?;
     let is_fast = compiled.mode == Mode::Fast && default.mode != Mode::Fast;
     let fast = "reading to the kernel: no record, no taking back (mode fast)";

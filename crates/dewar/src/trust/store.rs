@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, bail};
 use profile::Documents;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::{
     fs,
@@ -65,10 +66,13 @@ impl Store {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => {
-                return Err(error).with_context(|| {
-                    let file = file.display();
-                    format!("cannot read `{file}`; set XDG_STATE_HOME to a directory of your own")
-                });
+                // What has run out has another remedy.
+                let is_out =
+                    matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE));
+                let own = "; set XDG_STATE_HOME to a directory of your own";
+                let remedy = if is_out { "" } else { own };
+                return Err(error)
+                    .with_context(|| format!("cannot read `{}`{remedy}", file.display()));
             }
         };
         self.insist_on_owner()?;

@@ -103,11 +103,12 @@ fn files(
     for rule in rules(compiled).filter(|rule| rule.path.is_none()) {
         let (before, now) = (before_pattern(rule, old), rule.rights[index]);
         let (more, less) = (verbs(now, before), verbs(before, now));
+        let place = shown(Path::new(&rule.glob), variables);
         if !more.is_empty() {
-            gained.insert((rank(&more), format!("{more} {}", rule.regex)));
+            gained.insert((rank(&more), format!("{more} {place}")));
         }
         if !less.is_empty() {
-            lost.insert(format!("{less} {}", rule.regex));
+            lost.insert(format!("{less} {place}"));
         }
     }
     (gained.into_iter().map(|(_, line)| line).collect(), lost)

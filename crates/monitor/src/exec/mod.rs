@@ -1,5 +1,6 @@
 //! execve and execveat: the only way to another label.
 
+mod loader;
 mod refusals;
 mod verify;
 
@@ -87,6 +88,11 @@ fn decide_as(asker: FileAsker<'_>, enters_inside: bool) -> CallResult {
         }
         None => {
             seen.allow(*asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &file)?;
+            // What lies too deep for a path lies in what is there.
+            let path = path_of(&asker.state.targets.tree, &file);
+            if path.is_ok_and(|path| asker.state.inside.was_missing(&path)) {
+                return Err(refuse(*asker, &file, Why::Missing));
+            }
             if enters_inside {
                 return verify::enter_inside(*asker, &seen, &file);
             }
@@ -156,17 +162,12 @@ fn of_a_domain(path: &Path) -> Refusal {
     }
 }
 
-/// Notes a program that would become another user, were this not a sandbox.
+/// Notes a program that would become another user, were this not a sandbox. What root lacks is on
+/// record by itself, and programs with a group of their own do without.
 fn remark_set_id(asker: FileAsker<'_>, file: &OwnedFd) -> Result<()> {
-    const SETUID: u64 = 1 << 7;
     let stat = rustix::fs::fstat(file)?;
-    let privileges = &asker.state.on_behalf;
-    let is = |bits| stat.st_mode & bits == bits;
-    // Root's own programs need the capability to become anybody.
-    let becomes_user = stat.st_uid != privileges.ids.0
-        || (stat.st_uid == 0 && privileges.capabilities & SETUID == 0);
-    let becomes_group = stat.st_gid != privileges.ids.1;
-    if is(libc::S_ISUID) && becomes_user || is(libc::S_ISGID | libc::S_IXGRP) && becomes_group {
+    let own = asker.state.on_behalf.ids.0;
+    if stat.st_mode & libc::S_ISUID != 0 && stat.st_uid != own && own != 0 {
         asker.state.records.remarks.set_id(&path_of(&asker.state.targets.tree, file)?);
     }
     Ok(())

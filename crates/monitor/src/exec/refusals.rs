@@ -23,8 +23,12 @@ pub(super) enum Why {
     HeldUp,
     /// The run was started for one domain.
     OneDomain,
+    /// Where it lies, nothing was when the kernel was told what may be executed.
+    Missing,
     /// The process was executing another file than the one that was decided; it was killed.
     Another,
+    /// Nobody can tell which file the kernel has loaded beside the program; it was killed.
+    Loader,
 }
 
 impl Why {
@@ -72,9 +76,20 @@ impl Why {
                 "the run was started for one domain, and this program would enter another",
                 "start the command anew under the profile as it is now",
             ),
+            Self::Missing => (
+                "the profile grants executing where it lies, but that was not there when the run began, and the kernel was told \
+                 then what may be executed",
+                "begin the run anew, now that it is there; a slash at its end in the profile (`files.write = [\"DIR/\"]`) has \
+                 Dewar make the directory before each run",
+            ),
             Self::Another => (
                 "the path led to another file once the program was executed; the process was killed",
                 "do not change the program while it is started",
+            ),
+            Self::Loader => (
+                "no path leads to the interpreter that the program's header names (PT_INTERP), as it was loaded; the process \
+                 was killed",
+                "do not change the interpreter while a program is started",
             ),
         }
     }

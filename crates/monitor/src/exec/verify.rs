@@ -2,6 +2,7 @@
 //! program has replaced the old one but has not run yet.
 
 use super::{
+    loader,
     refusals::{Why, refuse},
     script,
 };
@@ -51,10 +52,11 @@ pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) 
         if subject::brings_nothing(asker.state, pid) != Ok(true) {
             return Err(Some(Why::Brings));
         }
-        let is_same = executed(asker, pid).and_then(|executed| is_same(&executed, seen));
-        if is_same != Ok(true) || !believed && make_secure(pid).is_err() {
+        let executed = executed(asker, pid).map_err(unknown)?;
+        if is_same(&executed, seen) != Ok(true) || !believed && make_secure(pid).is_err() {
             return Err(Some(Why::Another));
         }
+        loader::allow(Asker { ssid: domain, ..asker }, pid, &executed)?;
         subject::enter(asker.state, pid, domain).map_err(|_| Some(Why::Watched))
     });
     match entered {
@@ -133,19 +135,27 @@ pub(super) fn enter_inside(asker: Asker<'_>, seen: &Seen, file: &OwnedFd) -> Cal
 /// Whether `asker` may run what a process has executed, where `seen` was decided; else why it is
 /// killed, if that is not on record yet.
 fn allow_executed(asker: Asker<'_>, seen: &Seen, pid: u32) -> std::result::Result<(), Option<Why>> {
-    let unknown = |_| Some(Why::Another);
     let executed = executed(asker, pid).map_err(unknown)?;
-    if is_same(&executed, seen).map_err(unknown)? {
-        return Ok(());
+    if !is_same(&executed, seen).map_err(unknown)? {
+        allow_other(asker, &executed)?;
     }
+    loader::allow(asker, pid, &executed)
+}
+
+/// The same of another program than was decided.
+fn allow_other(asker: Asker<'_>, executed: &OwnedFd) -> std::result::Result<(), Option<Why>> {
     // An interpreter; or another file, to which the path has led since. What no path leads to was
     // found through a process, about which nobody has asked.
-    if rustix::fs::fstat(&executed).map_err(unknown)?.st_nlink == 0 {
+    if rustix::fs::fstat(executed).map_err(unknown)?.st_nlink == 0 {
         return Err(Some(Why::Another));
     }
     let seen = Seen::of(asker, executed.as_fd()).map_err(unknown)?;
     let wanted = perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS;
-    seen.allow(asker, wanted, &executed).map_err(|_| None)
+    seen.allow(asker, wanted, executed).map_err(|_| None)
+}
+
+fn unknown(_: Errno) -> Option<Why> {
+    Some(Why::Another)
 }
 
 /// Whether a file is the one that was decided.
@@ -171,6 +181,7 @@ fn supervised(
     let tid = asker.caller.call.tid;
     let pid = asker.caller.identity()?.pid;
     let state = asker.state;
+    let _turn = state.targets.execs.turn();
     // A process that is traced already is denied, as SELinux does.
     if can_be_held_up(&state.targets.tree, pid) {
         return Err(Errno::PERM);

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::call::{Answer, CallResult};
 use flask::{AccessVector, Class, Sid, perm};
-use inode_labels::Status;
+use inode_labels::{FileRef, Status};
 use proc::path_of;
 use rustix::{
     fs::{Access, AtFlags, FileType, Mode, OFlags},
@@ -170,7 +170,7 @@ impl NameChange<'_> {
             let status = Status::of(fd.as_fd())?;
             // Else somebody has put another file in its place meanwhile, which has a label.
             if status.kind == kind && !status.is_older_than(before) {
-                self.asker.labels().created(&status, sid);
+                self.asker.labels().created(&status, FileRef::Fd(fd.as_fd()), sid);
             }
         }
         note_entry(self.asker, &entry.parent, &entry.name, true);

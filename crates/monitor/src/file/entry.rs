@@ -100,6 +100,7 @@ pub(super) fn allow_entry(
     let Seen { label, class, .. } = &directory;
     let target = Target { tsid: label.sid, tclass: *class, hint: &label.hint };
     target.allow(*asker, ADDS, &|| entry_path(asker, parent, name))?;
+    directory.allow_where_it_lies(*asker, ADDS, parent)?;
     Ok(directory)
 }
 

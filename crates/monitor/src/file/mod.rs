@@ -4,6 +4,7 @@
 mod acl;
 mod attribute;
 mod change;
+mod continued;
 mod entry;
 mod kinds;
 mod limited;
@@ -24,11 +25,11 @@ use crate::{
 };
 use audit::Plantings;
 use inode_labels::{CallClaims, Claims};
-use std::ops::Deref;
+use std::{ops::Deref, sync::Arc};
 
 pub(crate) use entry::allow_new;
 pub(crate) use memory::stays_plain;
-pub(crate) use object::{Seen, class_of, has_name};
+pub(crate) use object::{Seen, Target, class_of, has_name};
 pub(crate) use outside::{Attempt, New, Outside};
 pub(crate) use path_cache::PathCache;
 
@@ -40,7 +41,7 @@ pub(crate) struct FileManager {
     /// What a program outside may execute later.
     pub(crate) plantings: Plantings,
     /// What the view keeps back: what is not found in it is explained.
-    pub(crate) outside: Outside,
+    pub(crate) outside: Arc<Outside>,
 }
 
 /// A call with its subject, at the file object manager.

@@ -3,18 +3,25 @@
 use super::place::place_of;
 use crate::{call::Asker, manager::Request, state::MonitorState};
 use avc::Hint;
+use confine::file_kind;
 use flask::{AccessVector, Class, Question, Sid, perm};
-use inode_labels::{Label, Status};
+use inode_labels::{FileRef, Label, Status};
 use proc::path_of;
 use rustix::{
     fs::FileType,
     io::{Errno, Result},
 };
 use std::{
+    cell::OnceCell,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
+
+/// What only looks at a file, comes with something else that is asked, or takes a name away: what
+/// the run has made under a guarded name by a rename, it removes.
+const LEAVES: AccessVector =
+    AccessVector(perm::file::GETATTR.0 | perm::file::OPEN.0 | perm::file::UNLINK.0);
 
 /// A file found, with its label.
 #[derive(Debug)]
@@ -22,23 +29,26 @@ pub(crate) struct Seen {
     pub(crate) status: Status,
     pub(crate) label: Arc<Label>,
     pub(crate) class: Class,
-    /// Where it lies, if that was asked for its label.
-    place: Option<PathBuf>,
+    /// Where it lies, if that was asked.
+    place: OnceCell<PathBuf>,
+    /// Its label is that of where it lies.
+    is_new: bool,
 }
 
 impl Seen {
     /// Labels the file behind `fd`.
     pub(crate) fn of(asker: Asker<'_>, fd: BorrowedFd<'_>) -> Result<Self> {
         let status = Status::of(fd)?;
-        let mut place = None;
-        let label =
-            asker.labels().of_file(&status, || Ok(place.insert(place_of(asker, fd)?).clone()))?;
-        Ok(Self { status, label, class: class_of(status.kind), place })
+        let place = OnceCell::new();
+        let path = || Ok(known_or(&place, || place_of(asker, fd))?.to_owned());
+        let label = asker.labels().of_file(&status, FileRef::Fd(fd), path)?;
+        let is_new = place.get().is_some();
+        Ok(Self { status, label, class: class_of(status.kind), place, is_new })
     }
 
     /// Where the file behind `fd`, which is this one, lies.
-    pub(crate) fn place(&self, state: &MonitorState, fd: impl AsFd) -> Result<PathBuf> {
-        self.place.clone().map_or_else(|| path_of(&state.targets.tree, fd), Ok)
+    pub(crate) fn place(&self, state: &MonitorState, fd: impl AsFd) -> Result<&Path> {
+        known_or(&self.place, || path_of(&state.targets.tree, fd))
     }
 
     /// Whether policy grants `requested` on this file, without a record: for choosing an errno, not
@@ -58,7 +68,45 @@ impl Seen {
     ) -> Result<()> {
         let object = || place_of(asker, &fd).unwrap_or_default().to_string_lossy().into_owned();
         let target = Target { tsid: self.label.sid, tclass: self.class, hint: &self.label.hint };
-        target.allow(asker, requested, &object)
+        target.allow(asker, requested, &object)?;
+        let is_used = requested.0 & !LEAVES.0 != 0;
+        let is_asked = matches!(self.class, Class::File | Class::Dir | Class::FifoFile);
+        match is_used && is_asked && !self.is_new {
+            true => self.allow_where_it_lies(asker, requested, &fd),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether `asker` may use so what a file or directory is called by now, too. Its label is that
+    /// of where it was met: somebody outside may have renamed it since to a name that is hidden, or
+    /// of which nothing may be changed, as editors and Git do with what they save.
+    pub(crate) fn allow_where_it_lies(
+        &self,
+        asker: Asker<'_>,
+        requested: AccessVector,
+        fd: impl AsFd,
+    ) -> Result<()> {
+        let place = match known_or(&self.place, || place_of(asker, &fd)) {
+            // Too deep for anybody outside to name it.
+            Err(Errno::NAMETOOLONG) => return Ok(()),
+            place => place?,
+        };
+        let tsid = asker.labels().of_place(place, file_kind(self.status.kind));
+        // What the sandbox has made in a directory that it shares with others is its own, though
+        // rules say nothing of it.
+        let is_shared = place.starts_with("/dev/shm");
+        if tsid == self.label.sid || !place.is_absolute() || is_shared {
+            return Ok(());
+        }
+        let question = Question { ssid: asker.ssid, tsid, tclass: self.class };
+        let grants =
+            |requested| asker.state.caches.file.grants(question, requested, &Hint::default());
+        // What its maker may not change once it has the name's label is its maker's until then.
+        if self.class == Class::Dir && grants(perm::file::CREATE) && !grants(perm::file::WRITE) {
+            return Ok(());
+        }
+        let target = Target { tsid, tclass: self.class, hint: &Hint::default() };
+        target.allow(asker, requested, &|| place.to_string_lossy().into_owned())
     }
 }
 
@@ -99,6 +147,14 @@ pub(crate) fn class_of(kind: FileType) -> Class {
         FileType::Socket => Class::SockFile,
         FileType::Symlink => Class::LnkFile,
         FileType::RegularFile | FileType::Unknown => Class::File,
+    }
+}
+
+/// What `cell` holds, which `find` finds out if nothing does.
+fn known_or(cell: &OnceCell<PathBuf>, find: impl FnOnce() -> Result<PathBuf>) -> Result<&Path> {
+    match cell.get() {
+        Some(known) => Ok(known),
+        None => find().map(|found| cell.get_or_init(|| found).as_path()),
     }
 }
 

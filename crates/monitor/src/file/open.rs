@@ -3,12 +3,11 @@
 use super::{
     FileAsker,
     attribute::{granted_mode, lends_ids},
-    entry::{adds, allow_new, entry_path, note_entry},
+    entry::{allow_new, entry_path, note_entry},
     limited,
-    object::{Seen, class_of, has_name},
+    object::{Seen, has_name},
     outside::{Attempt, New},
     path_cache::CachedPath,
-    place::place_of,
 };
 use crate::{
     call::{Answer, CallResult},
@@ -16,20 +15,19 @@ use crate::{
     subject::proc_files,
 };
 use confine::Rights;
-use flask::{AccessVector, Class, Question, Sid, perm};
-use inode_labels::Status;
+use flask::{AccessVector, Class, Sid, perm};
+use inode_labels::{FileRef, Status};
 use landlock::AccessFs;
 use rustix::{
-    fs::{FileType, Mode, OFlags, ResolveFlags},
+    fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, accessat},
     io::{Errno, Result},
 };
 use std::{
     ffi::OsStr,
     os::fd::{AsFd, OwnedFd},
-    path::PathBuf,
-    sync::Arc,
+    path::{Path, PathBuf},
 };
-use supervisor::{Found, Name, resolve, resolve_for_caller, walk, walk_to_create};
+use supervisor::{Found, Name, resolve, walk_for_caller, walk_to_create};
 use syscalls::Sysno;
 
 /// How often a name may change under an open that creates.
@@ -103,13 +101,13 @@ impl Open {
         !exclusive && !self.flags.contains(OFlags::NOFOLLOW)
     }
 
-    fn writes(&self) -> bool {
+    pub(super) fn writes(&self) -> bool {
         matches!(self.flags & OFlags::RWMODE, OFlags::WRONLY | OFlags::RDWR)
             || self.flags.intersects(OFlags::TRUNC)
     }
 
     /// Whether it would write to a directory, which nobody may, that may be seen.
-    fn writes_directory(&self, asker: FileAsker<'_>, seen: &Seen) -> bool {
+    pub(super) fn writes_directory(&self, asker: FileAsker<'_>, seen: &Seen) -> bool {
         let makes = self.creates() || self.is_temporary();
         let is_plain = !self.flags.contains(OFlags::PATH) && !makes;
         let writes = self.writes() && is_plain && seen.class == Class::Dir;
@@ -155,114 +153,14 @@ impl Open {
         Name { dirfd: self.dirfd, path: &self.path, follow: self.follows() }
     }
 
-    fn attempt(&self) -> Attempt<'_> {
+    pub(super) fn attempt(&self) -> Attempt<'_> {
         let requested = self.requested(Class::File);
         let new = if self.creates() { New::IfMissing } else { New::No };
         Attempt { name: self.name(), requested, new }
     }
 
-    /// Decides, and lets the program open the file itself.
-    ///
-    /// Sound because the envelope refuses for these rights what policy refuses (`Plan::exact`):
-    /// other bytes in the path, or other links on the way, reach nothing that is not granted.
-    fn leave_to_kernel(&self, asker: FileAsker<'_>) -> CallResult {
-        let paths = &asker.files.paths;
-        if let Some(known) = self.known(asker) {
-            known.allow(*asker, |class| self.requested(class))?;
-            return Ok(Answer::Continue);
-        }
-        if self.is_plainly_granted(asker) {
-            return Ok(Answer::Continue);
-        }
-        let (found, is_own) = resolve_for_caller(asker.caller, self.name());
-        paths.remember_directory(asker.caller);
-        match found {
-            Ok(Found { object: None, entry: Some((parent, name)), .. }) if self.creates() => {
-                let label = self.allow_new(asker, &parent, &name)?;
-                if self.is_withheld(asker, label, Class::File) || !adds(asker, &parent)? {
-                    return self.make(asker);
-                }
-            }
-            found => match found.and_then(Found::existing) {
-                // A pipe, a socket or memory, by a magic link: its process holds it already.
-                Ok(fd) if is_own && !has_name(*asker, &fd)? => {}
-                Ok(fd)
-                    if self.is_made_in_proc(asker)
-                        && asker.state.targets.tree.is_proc(fd.as_fd())? =>
-                {
-                    return self.make(asker);
-                }
-                Ok(fd) if self.is_temporary() => drop(self.allow_temporary(asker, &fd)?),
-                Ok(fd) => {
-                    let seen = Seen::of(*asker, fd.as_fd())?;
-                    if self.writes_directory(asker, &seen) {
-                        return Err(Errno::ISDIR);
-                    }
-                    seen.allow(*asker, self.requested(seen.class), &fd)?;
-                    if self.is_withheld(asker, seen.label.sid, seen.class) {
-                        return self.make(asker);
-                    }
-                    if !is_own {
-                        paths.found(asker.state, self.name(), &fd, &seen)?;
-                    }
-                }
-                // What stops the walk stops the program's own.
-                Err(errno) => {
-                    let ended = self.attempt().ended(asker, errno);
-                    if ended.errno != errno {
-                        return Err(ended.errno);
-                    }
-                    if errno == Errno::NOENT && !self.creates() && !is_own && !ended.refused {
-                        paths.missing(asker.state, self.name());
-                    }
-                }
-            },
-        }
-        Ok(Answer::Continue)
-    }
-
-    /// Whether the envelope refuses this open in `/proc`, though policy may not: see
-    /// [`Plan::of_first`].
-    ///
-    /// [`Plan::of_first`]: confine::Plan::of_first
-    fn is_made_in_proc(&self, asker: FileAsker<'_>) -> bool {
-        !asker.state.subjects.is_one() && !self.flags.contains(OFlags::PATH)
-    }
-
-    /// Whether one `stat` is enough: policy grants all of an existing object, and wants no record.
-    /// Wherever else the program's own walk leads, the kernel refuses what policy refuses.
-    fn is_plainly_granted(&self, asker: FileAsker<'_>) -> bool {
-        let state = asker.state;
-        let makes = self.creates() || self.is_temporary();
-        if makes || self.writes() || state.records.audit.wants_everything() {
-            return false;
-        }
-        let Some(status) = asker.files.paths.stat(asker.caller, self.name()) else {
-            return false;
-        };
-        let Ok(label) = state.labels.of_file(&status, || Err(Errno::NODATA)) else {
-            return false;
-        };
-        let tclass = class_of(status.kind);
-        let question = Question { ssid: asker.ssid, tsid: label.sid, tclass };
-        !self.is_withheld(asker, label.sid, tclass)
-            && state.caches.file.passes(question, self.requested(tclass), &label.hint)
-    }
-
-    /// What the path is known to lead to; nothing is made there.
-    fn known(&self, asker: FileAsker<'_>) -> Option<Arc<CachedPath>> {
-        let makes = self.creates() || self.is_temporary();
-        let known = if makes { None } else { asker.files.paths.get(self.name()) };
-        known.filter(|known| !known.is(|sid, class| self.is_withheld(asker, sid, class)))
-    }
-
-    /// Whether the envelope refuses this open of what has a label, though policy may not.
-    fn is_withheld(&self, asker: FileAsker<'_>, label: Sid, class: Class) -> bool {
-        !self.flags.contains(OFlags::PATH) && asker.state.policy.load().opens(label, class)
-    }
-
     /// Whether a file without a name may be made in `parent`.
-    fn allow_temporary(&self, asker: FileAsker<'_>, parent: &OwnedFd) -> Result<Sid> {
+    pub(super) fn allow_temporary(&self, asker: FileAsker<'_>, parent: &OwnedFd) -> Result<Sid> {
         if Seen::of(*asker, parent.as_fd())?.class != Class::Dir {
             return Err(Errno::NOTDIR);
         }
@@ -270,13 +168,18 @@ impl Open {
     }
 
     /// Whether a file `name` may be made in `parent`; its label.
-    fn allow_new(&self, asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr) -> Result<Sid> {
+    pub(super) fn allow_new(
+        &self,
+        asker: FileAsker<'_>,
+        parent: &OwnedFd,
+        name: &OsStr,
+    ) -> Result<Sid> {
         let requested = perm::file::CREATE | self.requested(Class::File);
         allow_new(asker, parent, name, FileType::RegularFile, requested)
     }
 
     /// Opens on the program's behalf.
-    fn make(&self, asker: FileAsker<'_>) -> CallResult {
+    pub(super) fn make(&self, asker: FileAsker<'_>) -> CallResult {
         asker.same_ids()?;
         if self.path.as_os_str().is_empty() {
             return Err(Errno::NOENT);
@@ -294,13 +197,17 @@ impl Open {
 
     fn open_decided(&self, asker: FileAsker<'_>) -> CallResult {
         let cloexec = self.flags.contains(OFlags::CLOEXEC);
+        if let Some(fd) = self.known_file(asker)? {
+            return Ok(Answer::Open { fd, cloexec });
+        }
         for _ in 0..MOST_TRIES {
-            let found = self.find(asker);
-            let found = found.map_err(|errno| self.attempt().ended(asker, errno).errno)?;
+            let (found, is_own) = self.find(asker);
+            let found = found.map_err(|errno| self.not_found(asker, errno, is_own))?;
             let looked_into = proc_files::allow(*asker, &found)?;
             let opened = match &found.object {
-                Some(object) => self.existing(asker, object, &found).map(Some),
-                None => self.new_file(asker, &found),
+                Some(object) => self.existing(asker, object, (&found, is_own)).map(Some),
+                None if self.creates() => self.new_file(asker, &found),
+                None => return Err(self.not_found(asker, Errno::NOENT, is_own)),
             };
             if let Some(fd) = opened? {
                 if let Some(process) = looked_into {
@@ -312,25 +219,61 @@ impl Open {
         Err(Errno::AGAIN)
     }
 
-    /// What the path leads to. An object outside of `/proc` is found by the kernel in one go: no
-    /// link on the way was one that leads each process elsewhere, or it has been left again.
-    fn find(&self, asker: FileAsker<'_>) -> Result<Found> {
+    /// The file that the path is known to lead to, opened to be read; `None` if it is not known, or
+    /// another is there by now. What is known to be missing is looked for.
+    fn known_file(&self, asker: FileAsker<'_>) -> Result<Option<OwnedFd>> {
+        let acts = self.creates() || self.is_temporary() || self.writes();
+        if acts || asker.is_inside() || !self.limits.is_empty() {
+            return Ok(None);
+        }
+        let Some(known) = asker.files.paths.get(self.name()) else { return Ok(None) };
+        if let CachedPath::Missing = *known {
+            let there = accessat(CWD, &self.path, Access::EXISTS, AtFlags::empty());
+            return if there == Err(Errno::NOENT) { Err(Errno::NOENT) } else { Ok(None) };
+        }
+        if !known.is_file() {
+            return Ok(None);
+        }
+        known.allow(*asker, |class| self.requested(class))?;
+        let flags = self.flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+        Ok(known.open(&asker.state.targets.tree, &self.path, flags))
+    }
+
+    /// What the program is told where the path leads nowhere; remembered, if that cannot change.
+    fn not_found(&self, asker: FileAsker<'_>, errno: Errno, is_own: bool) -> Errno {
+        let ended = self.attempt().ended(asker, errno);
+        let stays = !is_own && !self.creates() && !ended.refused && !asker.is_inside();
+        if stays && (errno, ended.errno) == (Errno::NOENT, Errno::NOENT) {
+            asker.files.paths.missing(asker.state, self.name());
+        }
+        ended.errno
+    }
+
+    /// What the path leads to, and whether that is so for this process alone. An object outside of
+    /// `/proc` is found by the kernel in one go: no link on the way was one that leads each process
+    /// elsewhere, or it has been left again.
+    fn find(&self, asker: FileAsker<'_>) -> (Result<Found>, bool) {
         if !self.limits.is_empty() {
-            return limited::find(*asker, self);
+            return (limited::find(*asker, self), true);
         }
         if self.creates() && !self.flags.contains(OFlags::PATH) {
             return walk_to_create(asker.caller, self.name());
         }
         if !self.creates()
             && let Ok(object) = resolve(asker.caller, self.name())
-            && !asker.state.targets.tree.is_proc(object.as_fd())?
+            && asker.state.targets.tree.is_proc(object.as_fd()) == Ok(false)
         {
-            return Ok(Found { object: Some(object), ..Found::default() });
+            return (Ok(Found { object: Some(object), ..Found::default() }), false);
         }
-        walk(asker.caller, self.name())
+        walk_for_caller(asker.caller, self.name())
     }
 
-    fn existing(&self, asker: FileAsker<'_>, object: &OwnedFd, found: &Found) -> Result<OwnedFd> {
+    fn existing(
+        &self,
+        asker: FileAsker<'_>,
+        object: &OwnedFd,
+        (found, is_own): (&Found, bool),
+    ) -> Result<OwnedFd> {
         if self.creates() && self.flags.contains(OFlags::EXCL) {
             return Err(Errno::EXIST);
         }
@@ -353,10 +296,20 @@ impl Open {
             let sid = self.allow_temporary(asker, object)?;
             let mode = granted_mode(asker, sid, self.mode, &|| "a file without a name".into());
             return self.reopen(*asker, object, seen.status.kind, mode);
-        } else if has_name(*asker, object)? && !proc_files::is_for_process(*asker, found, object)? {
+        }
+        // Memory is reached only by a link that leads each process elsewhere.
+        let is_named = !is_own && seen.place(asker.state, object).is_ok_and(Path::is_absolute);
+        let has_name = is_named || has_name(*asker, object)?;
+        if has_name && !proc_files::is_for_process(*asker, found, object)? {
             seen.allow(*asker, self.requested(seen.class), object)?;
+            if !is_own && !self.creates() && !asker.is_inside() {
+                asker.files.paths.found(asker.state, self.name(), object, &seen)?;
+            }
             if self.writes() && asker.files.plantings.are_watched() {
-                asker.files.plantings.note_at(|| place_of(*asker, object), false)?;
+                asker
+                    .files
+                    .plantings
+                    .note_at(|| seen.place(asker.state, object).map(Path::to_owned), false)?;
             }
         } else {
             // A pipe, a socket or memory without a name, reached through a descriptor.
@@ -367,7 +320,7 @@ impl Open {
 
     /// Makes the file; `None` when somebody else made it meanwhile.
     fn new_file(&self, asker: FileAsker<'_>, found: &Found) -> Result<Option<OwnedFd>> {
-        let (true, Some((parent, name))) = (self.creates(), &found.entry) else {
+        let Some((parent, name)) = &found.entry else {
             return Err(self.attempt().ended(asker, Errno::NOENT).errno);
         };
         if found.wants_dir {
@@ -382,7 +335,8 @@ impl Open {
         let opened = asker.with_umask(|| rustix::fs::openat(parent, name, flags, mode));
         match opened {
             Ok(fd) => {
-                asker.labels().created(&Status::of(fd.as_fd())?, sid);
+                let file = FileRef::Open(fd.as_fd(), asker.state.targets.tree.own_fds.as_fd());
+                asker.labels().created(&Status::of(fd.as_fd())?, file, sid);
                 note_entry(asker, parent, name, true);
                 Ok(Some(fd))
             }

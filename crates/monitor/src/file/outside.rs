@@ -12,7 +12,7 @@ use inode_labels::Status;
 use proc::{Mounts, path_of};
 use realpath::{RealPaths, normal, path_from};
 use rustix::{
-    fs::{Mode, OFlags, ResolveFlags},
+    fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat},
     io::{Errno, Result},
 };
 use std::{
@@ -80,6 +80,21 @@ impl Outside {
         !self.closed.is_empty()
     }
 
+    /// Whether the permissions of the file system refuse this user to use `path` so, whatever the
+    /// view has there.
+    pub(crate) fn refuses(&self, path: &Path, access: Access) -> bool {
+        let refused = |result: Result<()>| result == Err(Errno::ACCESS);
+        let Some(root) = self.root.as_ref() else {
+            return refused(accessat(CWD, path, access, AtFlags::EACCESS));
+        };
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        match self.find(root, parent) {
+            Some(Ok(parent)) => refused(accessat(&parent, name, access, AtFlags::EACCESS)),
+            Some(Err(errno)) => errno == Errno::ACCESS,
+            None => false,
+        }
+    }
+
     /// Whether the view leaves out what is at `path`.
     fn leaves_out(&self, path: &Path) -> bool {
         self.absent.iter().any(|top| path.starts_with(top))
@@ -90,18 +105,20 @@ impl Outside {
     /// for them, and told them, and an automounter would mount what they say.
     fn sight(&self, path: &Path) -> Sight {
         let Some(root) = self.root.as_ref() else { return Sight::Nothing };
+        let Some(found) = self.find(root, path) else { return Sight::Unknown };
+        let status = found.and_then(|found| Status::of(found.as_fd()));
+        status.map_or(Sight::Nothing, Sight::Object)
+    }
+
+    /// What there is at `path`, links followed; `None` where nobody looks.
+    fn find(&self, root: &OwnedFd, path: &Path) -> Option<Result<OwnedFd>> {
         let is_own = !self.mounts.has_distant() || path.starts_with("/proc");
         let (path, links) = match is_own {
             true => (path.to_owned(), ResolveFlags::empty()),
-            false => match self.without_links(root, path) {
-                Some(path) => (path, ResolveFlags::NO_SYMLINKS),
-                None => return Sight::Unknown,
-            },
+            false => (self.without_links(root, path)?, ResolveFlags::NO_SYMLINKS),
         };
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | links;
-        let found = rustix::fs::openat2(root, below(&path), HANDLE, Mode::empty(), resolve);
-        let status = found.and_then(|found| Status::of(found.as_fd()));
-        status.map_or(Sight::Nothing, Sight::Object)
+        Some(rustix::fs::openat2(root, below(&path), HANDLE, Mode::empty(), resolve))
     }
 
     /// `path` without its links; `None` as soon as it leads to what is distant.

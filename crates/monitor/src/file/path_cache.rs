@@ -2,12 +2,14 @@
 
 use super::object::{Seen, Target};
 use crate::{call::Asker, state::MonitorState};
+use confine::file_kind;
 use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
 use foldhash::quality::RandomState;
 use inode_labels::{Label, Status};
+use proc::{ProcessTree, path_of};
 use realpath::{normal, path_from};
 use rustix::{
-    fs::{AtFlags, CWD},
+    fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2},
     io::{Errno, Result},
 };
 use std::{
@@ -25,8 +27,8 @@ use supervisor::{Caller, Name};
 /// What an absolute path was found to name, links followed.
 #[derive(Clone, Debug)]
 pub(crate) enum CachedPath {
-    /// An object, and where it lies.
-    Object { label: Arc<Label>, class: Class, place: Arc<Path> },
+    /// An object, what it is known by, where it lies, and whether the path says so without a link.
+    Object { label: Arc<Label>, class: Class, status: Status, place: Arc<Path>, is_direct: bool },
     /// Nothing, and policy has no part in that.
     Missing,
 }
@@ -40,6 +42,23 @@ impl CachedPath {
         }
     }
 
+    /// Whether it is a file.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self, Self::Object { class: Class::File, .. })
+    }
+
+    /// Opens the file that `path` leads to, if it is the one that is known, and lies where it did:
+    /// somebody outside may have renamed it.
+    pub(crate) fn open(&self, tree: &ProcessTree, path: &Path, flags: OFlags) -> Option<OwnedFd> {
+        let Self::Object { status, place, is_direct, .. } = self else { return None };
+        let no_links = ResolveFlags::NO_SYMLINKS;
+        let limits = if *is_direct { no_links } else { ResolveFlags::NO_MAGICLINKS };
+        let fd = openat2(CWD, path, flags, Mode::empty(), limits).ok()?;
+        let is_it = Status::of(fd.as_fd()).is_ok_and(|found| found == *status);
+        let lies_there = || *is_direct || path_of(tree, &fd).is_ok_and(|found| found == **place);
+        (is_it && lies_there()).then_some(fd)
+    }
+
     /// Whether `asker` may use `requested` of the object's class on it. What does not exist is no
     /// question.
     pub(crate) fn allow(
@@ -47,7 +66,7 @@ impl CachedPath {
         asker: Asker<'_>,
         requested: impl FnOnce(Class) -> AccessVector,
     ) -> Result<()> {
-        let Self::Object { label, class, place } = self else { return Ok(()) };
+        let Self::Object { label, class, place, .. } = self else { return Ok(()) };
         let target = Target { tsid: label.sid, tclass: *class, hint: &label.hint };
         target.allow(asker, requested(*class), &|| place.to_string_lossy().into_owned())
     }
@@ -117,10 +136,13 @@ impl PathCache {
             return Ok(());
         }
         let place = seen.place(state, fd)?;
+        // A file that was met by another name, and renamed since, has to be asked about by both.
+        let is_renamed = state.labels.of_path(place, file_kind(seen.status.kind)) != seen.label.sid;
         let is_direct = normal(path) == place;
-        if is_direct || self.is_way_fixed(state, path) {
+        if !is_renamed && (is_direct || self.is_way_fixed(state, path)) {
             let label = Arc::clone(&seen.label);
-            self.insert(path, CachedPath::Object { label, class: seen.class, place: place.into() });
+            let (class, status, place) = (seen.class, seen.status, place.into());
+            self.insert(path, CachedPath::Object { label, class, status, place, is_direct });
         }
         Ok(())
     }

@@ -29,6 +29,7 @@ use policy_stack::{Compound, LabelView, Layer, Stack, is_compound};
 use rustix::io::Result;
 use std::{
     collections::{HashMap, HashSet},
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
@@ -158,6 +159,12 @@ impl Inside {
     /// How many runs have begun inside.
     pub(crate) fn begun(&self) -> u32 {
         self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Whether the run around all may execute at `path`, and nothing was there when the kernel was
+    /// told what may be executed.
+    pub(crate) fn was_missing(&self, path: &Path) -> bool {
+        self.settled.was_missing(path)
     }
 
     /// Whether what a run inside hides does not even show by its name.

@@ -1,6 +1,6 @@
-//! Reaching a process by its number, where there are several domains: by the time that the caller
-//! gets to make the call, which may be as late as it likes (`SCHED_IDLE`), the number may be that
-//! of a process in another domain.
+//! Reaching a process by its number, where there are several domains, or PIDs are the machine's: by
+//! the time that the caller gets to make the call, which may be as late as it likes (`SCHED_IDLE`),
+//! the number may be that of a process in another domain, or outside.
 
 use crate::{
     call::{Answer, Asker, CallResult},
@@ -11,7 +11,10 @@ use rustix::{
     io::{Errno, Result},
     process::{Pid, Signal, kill_process},
 };
-use supervisor::ptrace::{Event, Registers, Seized};
+use supervisor::{
+    KeptNumber,
+    ptrace::{Event, Registers, Seized},
+};
 
 /// ptrace(2) that begins to trace `target`, as policy lets.
 pub(super) fn attach(asker: Asker<'_>, target: &Target) -> CallResult {
@@ -21,21 +24,42 @@ pub(super) fn attach(asker: Asker<'_>, target: &Target) -> CallResult {
         "the number had come to a process of another domain when the call was made; the process was killed",
         "trace a process that nobody ends meanwhile",
     );
+    let _turn = asker.state.targets.execs.turn();
     make_held(asker, || target.is_still_it(asker), &refusal)
 }
 
-/// Limits, priorities and processors of `targets`, which policy lets the caller change; and
-/// comparing what they have (kcmp(2)).
+/// Limits, priorities and processors of `target`, which policy lets the caller change. What was
+/// changed of another process would stay, so where PIDs are the machine's, the number is kept.
+pub(super) fn tune(asker: Asker<'_>, target: Option<Target>) -> CallResult {
+    let own = asker.caller.identity()?;
+    let Some(target) = target else { return Ok(Answer::Continue) };
+    if own.pid != own.inner_pid {
+        return reach_held(asker, &[target]);
+    }
+    let execs = &asker.state.targets.execs;
+    let _alone = execs.alone();
+    let _kept = KeptNumber::new(target.outer)?;
+    if !target.is_same_process(asker) {
+        return Err(Errno::SRCH);
+    }
+    make_held(asker, || target.is_same_process(asker), &of_another(asker, &target))
+}
+
+/// Comparing what `targets` have (kcmp(2)); and changing them, where the run has PIDs of its own.
 pub(super) fn reach_held(asker: Asker<'_>, targets: &[Target]) -> CallResult {
     let Some(first) = targets.first() else { return Ok(Answer::Continue) };
-    let refusal = refusal(
+    let are_they = || targets.iter().all(|target| target.is_same_process(asker));
+    let _turn = asker.state.targets.execs.turn();
+    make_held(asker, are_they, &of_another(asker, first))
+}
+
+fn of_another(asker: Asker<'_>, target: &Target) -> Refusal {
+    refusal(
         asker,
-        first.inner,
+        target.inner,
         "the number had come to another process when the call was made; the caller was killed",
         "name a process, or a thread, that does not end meanwhile",
-    );
-    let are_they = || targets.iter().all(|target| target.is_same_process(asker));
-    make_held(asker, are_they, &refusal)
+    )
 }
 
 /// The caller makes the call itself, and is held where it comes back: if it has reached another
@@ -107,14 +131,24 @@ impl Target {
         Ok(Self { inner, outer, generation: label_generation(asker.state, outer)? })
     }
 
-    /// Those that can be others by the time that the kernel looks: the caller keeps its own numbers
-    /// while it makes a call, and in a run with one domain all have the same label.
+    /// Those that can be of another domain by the time that the kernel looks: the caller keeps its
+    /// own numbers while it makes a call, and in a run with one domain all have the same label. Of
+    /// what is outside, Landlock lets nobody compare anything.
     pub(super) fn all(asker: Asker<'_>, numbers: &[i32]) -> Result<Vec<Self>> {
         let own = asker.caller.identity()?;
         let is_own = |it: i32| [own.inner_pid, own.inner_tid].contains(&it.cast_unsigned());
         let numbers = numbers.iter().copied();
         let others = numbers.filter(|it| !is_own(*it) && !asker.state.subjects.is_one());
         others.map(|it| Self::of(asker, it)).collect()
+    }
+
+    /// The same of who is to be tuned, which may be outside by then, too, where PIDs are the
+    /// machine's.
+    pub(super) fn to_tune(asker: Asker<'_>, number: i32) -> Result<Option<Self>> {
+        let own = asker.caller.identity()?;
+        let is_own = [own.inner_pid, own.inner_tid].contains(&number.cast_unsigned());
+        let all_are_alike = asker.state.subjects.is_one() && own.pid != own.inner_pid;
+        (!is_own && !all_are_alike).then(|| Self::of(asker, number)).transpose()
     }
 
     /// Whether the number means nobody else. Whoever is traced by it has it still.

@@ -342,8 +342,8 @@ pub(super) fn tune(asker: Asker<'_>) -> CallResult {
     if pid == 0 {
         return Ok(Answer::Continue);
     }
-    let targets = attach::Target::all(asker, &[pid]);
+    let target = attach::Target::to_tune(asker, pid);
     let pid = u32::try_from(pid).map_err(|_| Errno::SRCH)?;
     allow(asker, &Targets::One(pid), requested)?;
-    attach::reach_held(asker, &targets?)
+    attach::tune(asker, target?)
 }

@@ -1,22 +1,27 @@
 //! A change of policy from its beginning to its receipt.
 
+mod cores;
+mod ending;
 mod verify;
 
 use super::{
     ApplyError,
-    held::{Comparison, Finding, Subject, loses, replaced},
+    held::{Comparison, Finding, Subject, Taking, replaced},
+    naming::NamedFiles,
     receipt::{Action, Held, Holder, Receipt, RevokeMode},
     relabel::{changed, relabel},
     repair::repair,
 };
 use crate::{gate::Gate, subject::outer_label_of};
 use confine::{Exactness, KernelPolicy, PolicyState, Rights, refuse_taken};
+use ending::send;
 use flask::Sid;
 use rustix::{
     io::{Errno, Result},
-    process::{Pid, Signal},
+    process::Signal,
 };
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet, HashMap},
     os::fd::{AsFd, OwnedFd},
     sync::{
@@ -29,7 +34,6 @@ use std::{
 use supervisor::{
     Injector, PAUSE, Stopped,
     flight::{self, Ended},
-    lives,
     memory::sealed_nothing,
     thread::same_descriptors,
 };
@@ -45,12 +49,12 @@ const LINGER: Duration = Duration::from_millis(1);
 /// be let go yet.
 pub(super) fn run(
     gate: &Arc<Gate>,
-    mode: RevokeMode,
+    (mode, named): (RevokeMode, NamedFiles),
     receipts: &Sender<ApplyResult>,
     end: &AtomicBool,
 ) {
     let began = Instant::now();
-    match PolicyTransition::begin(gate, mode, began) {
+    match PolicyTransition::begin(gate, (mode, named), began) {
         Ok(mut change) => {
             let _ = receipts.send(Ok(change.finish()));
             while change.stopped.count() > 0 && !end.load(Ordering::Acquire) {
@@ -80,14 +84,14 @@ struct PolicyTransition<'a> {
     /// longer.
     stuck: Vec<(u32, u32)>,
     killed: BTreeSet<u32>,
+    /// Those that were sent a signal for what they have lost.
+    told: BTreeSet<u32>,
     /// Names of the processes that held something.
     names: HashMap<u32, String>,
-    /// Something is labelled otherwise.
-    relabels: bool,
+    /// Policy on files is another.
+    changes_files: bool,
     /// Domains whose processes end, for what the kernel would go on granting them.
     ending: Vec<(Sid, String)>,
-    /// What held before, which takes its time to be dropped.
-    old: Arc<PolicyState>,
 }
 
 impl<'a> PolicyTransition<'a> {
@@ -95,7 +99,7 @@ impl<'a> PolicyTransition<'a> {
     /// sandbox.
     fn begin(
         gate: &'a Arc<Gate>,
-        mode: RevokeMode,
+        (mode, named): (RevokeMode, NamedFiles),
         began: Instant,
     ) -> std::result::Result<Self, ApplyError> {
         let policy = KernelPolicy::new(&*gate.state.server)?;
@@ -123,10 +127,12 @@ impl<'a> PolicyTransition<'a> {
         gate.state.policy.store(Arc::new(now));
         gate.files.paths.forget();
         gate.state.caches.reset(seqno);
-        let all_names = relabel(gate, &changed);
-        let receipt = Receipt { seqno: seqno.0, complete: all_names, ..told };
+        let receipt = Receipt { seqno: seqno.0, complete: true, ..told };
+        let relabels = !changed.is_empty();
+        let taking = Taking { relabels, old: Arc::clone(&old), known: OnceCell::new() };
+        let comparison = Comparison::new(gate, taking, named);
         if mode == RevokeMode::End {
-            let losing = old.plan.domains.iter().filter(|ssid| loses(gate, **ssid));
+            let losing = old.plan.domains.iter().filter(|ssid| comparison.loses(**ssid));
             ending.splice(..0, losing.map(|ssid| (*ssid, "everything".to_owned())));
         }
         let mut change = Self {
@@ -135,15 +141,15 @@ impl<'a> PolicyTransition<'a> {
             began,
             stopped: Stopped::new(&gate.state.targets),
             receipt,
-            comparison: Comparison::new(gate),
+            comparison,
             nothing,
             late: BTreeMap::new(),
             stuck: Vec::new(),
             killed: BTreeSet::new(),
+            told: BTreeSet::new(),
             names: HashMap::new(),
-            relabels: !changed.is_empty(),
+            changes_files: !same,
             ending,
-            old,
         };
         change.end_calls(&stuck);
         if let Err(error) = change.stop() {
@@ -152,6 +158,8 @@ impl<'a> PolicyTransition<'a> {
         }
         change.receipt.threads = change.stopped.count() as u32;
         change.receipt.stopped = change.began.elapsed();
+        // Nobody uses meanwhile what is taken: the run may have made many files there.
+        change.receipt.complete &= relabel(gate, &changed);
         Ok(change)
     }
 
@@ -180,56 +188,14 @@ impl<'a> PolicyTransition<'a> {
         Ok(())
     }
 
-    /// Whether something is granted no longer, or labelled otherwise. To compare every decision
-    /// takes longer than to stop a process, so it is asked only where it matters.
-    fn takes(&self) -> bool {
-        self.relabels || self.old.plan.domains.iter().any(|ssid| loses(self.gate, *ssid))
-    }
-
-    /// A process that another traces cannot be stopped, and not be looked into soundly: it ends, if
-    /// the change takes anything from anybody.
-    fn end_refused(&mut self, pid: u32) {
-        if !self.takes() {
-            return;
-        }
-        let ssid = outer_label_of(&self.gate.state, pid);
-        let mut held = self.comparison.everything(pid, ssid).map(all).unwrap_or_default();
-        if held.is_empty() {
-            held.push(Finding::vague(Held::Unknown, "unknown"));
-        }
-        self.kill(pid, &held, "another process traces it");
-        let until = Instant::now() + LATE;
-        while lives(&self.gate.state.targets.tree, pid) {
-            if Instant::now() > until {
-                self.receipt.complete = false;
-                break;
-            }
-            std::thread::sleep(PAUSE);
-        }
-    }
-
     /// Takes back what is held, and lets the sandbox go on.
     fn finish(&mut self) -> Receipt {
-        let processes = self.stopped.processes();
-        self.receipt.processes = processes.len() as u32;
-        for (pid, threads) in &processes {
-            self.inspect(*pid, threads);
-        }
-        let early = processes.into_keys().filter(|pid| !self.late.contains_key(pid)).collect();
-        self.signal(&early);
-        // Before any call is decided again: an exec waits for the other threads of its process to
-        // end, which those that are held could not.
-        self.stopped.release(&early);
-        Gate::reopen(self.gate);
-        let until = Instant::now() + LATE;
-        while !self.late.is_empty() {
-            self.release_settled();
-            if Instant::now() > until {
-                for (pid, held) in std::mem::take(&mut self.late) {
-                    self.kill(pid, &held, "its child by vfork has not executed a program");
-                }
-            }
-            std::thread::sleep(PAUSE);
+        self.receipt.processes = self.inspect_all();
+        let were_late = !self.late.is_empty();
+        self.go_on();
+        if were_late {
+            self.wait_for_late();
+            self.look_again();
         }
         for (pid, tid) in std::mem::take(&mut self.stuck) {
             if self.gate.state.targets.quiesce.is_inside(tid) {
@@ -241,6 +207,57 @@ impl<'a> PolicyTransition<'a> {
         self.receipt.conclude();
         self.receipt.took = self.began.elapsed();
         std::mem::take(&mut self.receipt)
+    }
+
+    /// Looks into all that is held; how many processes that are.
+    fn inspect_all(&mut self) -> u32 {
+        let processes = self.stopped.processes();
+        for (pid, threads) in &processes {
+            self.inspect(*pid, threads);
+            self.end_cores(*pid);
+        }
+        processes.len() as u32
+    }
+
+    /// Lets all go on but those that are late.
+    fn go_on(&mut self) {
+        let processes = self.stopped.processes();
+        let early = processes.into_keys().filter(|pid| !self.late.contains_key(pid)).collect();
+        self.signal(&early);
+        // Before any call is decided again: an exec waits for the other threads of its process to
+        // end, which those that are held could not; and what is dying still has its descriptors,
+        // which others could fetch.
+        self.stopped.release(&early);
+        self.see_off();
+        Gate::reopen(self.gate);
+    }
+
+    /// Takes from the late what they hold as they come back; in time, or they end.
+    fn wait_for_late(&mut self) {
+        let until = Instant::now() + LATE;
+        while !self.late.is_empty() {
+            self.release_settled();
+            if Instant::now() > until {
+                for (pid, held) in std::mem::take(&mut self.late) {
+                    self.kill(pid, &held, "its child by vfork has not executed a program");
+                }
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Stops the sandbox once more, and takes what others have fetched meanwhile from those that
+    /// were late (`pidfd_getfd`). Nobody else had anything any more: whoever is late now has
+    /// fetched it, and ends, so that there is no third time.
+    fn look_again(&mut self) {
+        let stuck = self.gate.state.targets.quiesce.close(SLOW_CALL);
+        self.end_calls(&stuck);
+        self.receipt.complete &= self.stop().is_ok();
+        self.inspect_all();
+        for (pid, held) in std::mem::take(&mut self.late) {
+            self.kill(pid, &held, "it has fetched what was taken, and waits for a child by vfork");
+        }
+        self.go_on();
     }
 
     /// Looks into parents by vfork(2) that have come back from it, if they hold something, and lets
@@ -257,17 +274,6 @@ impl<'a> PolicyTransition<'a> {
             let pids = BTreeSet::from([pid]);
             self.signal(&pids);
             self.stopped.release(&pids);
-        }
-    }
-
-    /// Calls that were decided before and are still being made cannot be taken back: their
-    /// processes end.
-    fn end_calls(&mut self, stuck: &[u32]) {
-        for tid in stuck {
-            let Ok(identity) = self.gate.state.targets.tree.proc.identity(*tid) else { continue };
-            let finding = Finding::vague(Held::Call, "a call that takes long");
-            self.kill(identity.pid, &[finding], "it was decided before the change");
-            self.stuck.push((identity.pid, *tid));
         }
     }
 
@@ -296,11 +302,6 @@ impl<'a> PolicyTransition<'a> {
                 None => self.late.entry(pid).or_default().extend(findings),
             }
         }
-    }
-
-    fn unknown(&mut self, pid: u32, error: Errno) {
-        let finding = Finding::vague(Held::Unknown, "unknown");
-        self.kill(pid, &[finding], &format!("it cannot be looked into: {error}"));
     }
 
     /// Repairs what a process holds, through its stopped thread `tid`; what cannot be repaired ends
@@ -345,7 +346,7 @@ impl<'a> PolicyTransition<'a> {
                 Ok(action) if finding.by_call => repaired.push((finding, action)),
                 Ok(action) => self.note(who.pid, &finding, action, ""),
                 Err(error) => {
-                    why = format!("it could not be repaired: {error}");
+                    why = verify::failure(error);
                     failed.push(finding);
                 }
             }
@@ -371,30 +372,15 @@ impl<'a> PolicyTransition<'a> {
         });
     }
 
-    fn kill(&mut self, pid: u32, findings: &[Finding], reason: &str) {
-        let killed = send(pid, Signal::KILL).is_ok();
-        self.killed.insert(pid);
-        for finding in findings {
-            let action = if killed { Action::Killed } else { Action::Kept };
-            self.note(pid, finding, action, reason);
-        }
-    }
-
-    /// Tells the processes that lost something.
-    fn signal(&self, pids: &BTreeSet<u32>) {
+    /// Tells the processes that lost something, each once.
+    fn signal(&mut self, pids: &BTreeSet<u32>) {
         let RevokeMode::Signal(number) = self.mode else { return };
         let Some(signal) = Signal::from_named_raw(number) else { return };
         let holders: BTreeSet<u32> = self.receipt.holders.iter().map(|it| it.pid).collect();
         for pid in holders.intersection(pids).filter(|pid| !self.killed.contains(pid)) {
-            let _ = send(*pid, signal);
+            if self.told.insert(*pid) {
+                let _ = send(*pid, signal);
+            }
         }
     }
-}
-
-fn all(held: Vec<(Subject, Vec<Finding>)>) -> Vec<Finding> {
-    held.into_iter().flat_map(|(_, findings)| findings).collect()
-}
-
-fn send(pid: u32, signal: Signal) -> Result<()> {
-    rustix::process::kill_process(Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?, signal)
 }

@@ -1,23 +1,28 @@
 //! What a process holds that policy does not grant any more.
 
 use super::{
+    naming::NamedFiles,
     receipt::{Action, Held},
     sockets::descriptor,
 };
 use crate::{file::class_of, gate::Gate};
+use confine::PolicyState;
 use flask::{AccessVector, Class, Decision, Question, Sid, perm};
-use inode_labels::{Label, Status};
+use inode_labels::{FileRef, Label, Status};
 use proc::{DescriptorInfo, Watch, named};
 use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, SeekFrom},
     io::{Errno, Result},
 };
 use std::{
-    cell::RefCell,
+    cell::{OnceCell, RefCell},
     collections::HashMap,
     os::fd::{AsFd, AsRawFd, OwnedFd},
+    path::Path,
+    sync::Arc,
 };
 use supervisor::{
+    closing::Duplicate,
     is_alive,
     thread::{compare_file, same_descriptors, same_file},
 };
@@ -34,7 +39,7 @@ pub(super) struct Finding {
     /// What of it policy took back, as policy names it.
     pub(super) lost: Vec<&'static str>,
     /// A duplicate of the socket.
-    pub(super) socket: Option<OwnedFd>,
+    pub(super) socket: Option<Duplicate>,
     /// What takes the place of the descriptor, if something is left to be done with it.
     pub(super) substitute: Option<OwnedFd>,
     /// The protection of the mapping, as `PROT_*`.
@@ -74,12 +79,25 @@ pub(super) fn replaced(done: &[(Finding, Result<Action>)]) -> Vec<i32> {
 /// A subject, an object's label before and after the change, and its class.
 type Key = (Option<Sid>, Sid, Sid, Class);
 
+/// What a change can take. To compare every decision takes longer than to stop a process, so it is
+/// done only where it matters, and once.
+pub(super) struct Taking {
+    /// Something is labelled otherwise.
+    pub(super) relabels: bool,
+    /// What held before, which takes its time to be dropped.
+    pub(super) old: Arc<PolicyState>,
+    pub(super) known: OnceCell<bool>,
+}
+
 /// Compares the policy before and after a change.
 pub(super) struct Comparison<'a> {
     pub(super) gate: &'a Gate,
     lost: RefCell<HashMap<Key, AccessVector>>,
     /// Open files that were opened anew for reading, each with the new one.
-    reopened: RefCell<Vec<(OwnedFd, OwnedFd)>>,
+    reopened: RefCell<Vec<(Duplicate, OwnedFd)>>,
+    pub(super) taking: Taking,
+    /// The files that whoever made the change has named.
+    pub(super) named: NamedFiles,
 }
 
 /// The proc file system's directory of one table of descriptors, and whose it is.
@@ -94,8 +112,8 @@ pub(super) struct Subject {
 }
 
 impl<'a> Comparison<'a> {
-    pub(super) fn new(gate: &'a Gate) -> Self {
-        Self { gate, lost: RefCell::default(), reopened: RefCell::default() }
+    pub(super) fn new(gate: &'a Gate, taking: Taking, named: NamedFiles) -> Self {
+        Self { gate, lost: RefCell::default(), reopened: RefCell::default(), taking, named }
     }
 
     /// What `ssid` may no longer do to an object that was labelled `before` and is labelled `now`.
@@ -273,11 +291,13 @@ impl<'a> Comparison<'a> {
         let class = class_of(status.kind);
         let path = || {
             let link = rustix::fs::readlinkat(table, number.as_str(), Vec::new())?;
-            named(link.as_bytes()).ok_or(Errno::NOENT)
+            named(link.as_bytes(), |path| status.lies_at(path)).ok_or(Errno::NOENT)
         };
         // What never had a name is no object of policy, and ends here with `ENOENT`.
-        let label = self.gate.state.labels.of_file(status, path)?;
-        let lost = self.lost_file(who.ssid, &label, class);
+        let file = FileRef::Name(table.as_fd(), Path::new(&number));
+        let label = self.gate.state.labels.of_file(status, file, path)?;
+        let lost = self.lost_file(who.ssid, &label, class)
+            | self.denied_by_name(who.ssid, status.kind, path);
         if (lost & USES).is_empty() {
             return Ok(None);
         }
@@ -370,23 +390,6 @@ impl<'a> Comparison<'a> {
             .proc
             .descriptor(format_args!("{}/task/{}", who.pid, who.tid), fd)
     }
-}
-
-/// Whether a domain may do less than before to anything that policy names, or that it has
-/// asked for.
-pub(super) fn loses(gate: &Gate, ssid: Sid) -> bool {
-    let policy = gate.state.policy.load();
-    let comparison = Comparison::new(gate);
-    let lost = |before, now, class| !comparison.lost(Some(ssid), (before, now), class).is_empty();
-    let files = policy.files.iter().filter_map(|rule| rule.sid);
-    let named: std::collections::HashSet<Sid> =
-        files.chain(policy.plan.domains.iter().copied()).collect();
-    let endpoint = |((class, ip, port), before): ((Class, std::net::IpAddr, u16), Sid)| {
-        let now = gate.sockets.endpoints.label(&gate.state, class, ip, port);
-        now.map_or(true, |now| lost(before, now, Class::Endpoint))
-    };
-    named.into_iter().any(|tsid| Class::all().any(|class| lost(tsid, tsid, class)))
-        || gate.sockets.endpoints.remembered().into_iter().any(endpoint)
 }
 
 fn granted(decision: Decision) -> AccessVector {

@@ -5,10 +5,12 @@ mod change;
 mod held;
 mod hold;
 mod maps;
+mod naming;
 mod receipt;
 mod relabel;
 mod repair;
 mod sockets;
+mod taking;
 
 use crate::{
     asking::Verdict,
@@ -24,6 +26,7 @@ use confine::{Conflict, ReadError};
 use flask::{SecurityServer, Unreachable};
 pub use hold::Hold;
 use hold::{freeze, hold};
+use naming::NamedFiles;
 pub use receipt::{Action, Held, Holder, Receipt, RevokeMode};
 use rustix::io::Errno;
 use std::sync::{Arc, PoisonError, atomic::AtomicBool, mpsc};
@@ -76,6 +79,16 @@ impl Control {
     /// [`ApplyError`]; then the caller goes back to the policy before, and applies that, or ends
     /// the run.
     pub fn apply(&self, mode: RevokeMode) -> Result<Receipt, ApplyError> {
+        self.apply_naming(mode, &[])
+    }
+
+    /// The same where whoever makes the change names files, by regular expressions over whole
+    /// paths: what lies there by now is meant, wherever it lay when the sandbox met it.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Control::apply`].
+    pub fn apply_naming(&self, mode: RevokeMode, named: &[String]) -> Result<Receipt, ApplyError> {
         if self.0.off {
             return Ok(Receipt { complete: true, ..Receipt::default() });
         }
@@ -87,7 +100,8 @@ impl Control {
         let (receipts, receipt) = mpsc::channel();
         let end = Arc::new(AtomicBool::new(false));
         let (gate, ended) = (Arc::clone(&self.0), Arc::clone(&end));
-        let change = move || change::run(&gate, mode, &receipts, &ended);
+        let named = NamedFiles::new(named)?;
+        let change = move || change::run(&gate, (mode, named), &receipts, &ended);
         let thread = std::thread::Builder::new().name("change".into());
         let thread = thread.spawn(change).map_err(|_| Errno::AGAIN)?;
         *last = Some(HoldThread { thread, end });

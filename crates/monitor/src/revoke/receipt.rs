@@ -113,14 +113,47 @@ pub struct Receipt {
     pub stopped: Duration,
     /// From then until the change was complete.
     pub took: Duration,
-    /// Who held what was taken back.
+    /// Who held what was taken back: as many as have room in 1 MiB.
     pub holders: Vec<Holder>,
+    /// Further holders, who are only counted.
+    #[serde(default)]
+    pub more: u32,
     /// What the new policy gives and the view of the run keeps away: policy alone does not give it.
     #[serde(default)]
     pub out_of_reach: Vec<OutOfReach>,
 }
 
 impl Receipt {
+    /// The memory that holders take, about: a program may hold whatever it has descriptors for, by
+    /// paths of any length.
+    const MOST_BYTES: usize = 1 << 20;
+
+    /// All who held something.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.holders.len() + self.more as usize
+    }
+
+    /// Names no more holders than have room in so many bytes, first those from whom something was
+    /// not taken. The others are only counted.
+    pub fn name_at_most(&mut self, bytes: usize) {
+        let of = |it: &Holder| 128 + it.object.len() + it.reason.len() + 16 * it.lost.len();
+        if self.holders.iter().map(of).sum::<usize>() <= bytes {
+            return;
+        }
+        self.holders.sort_by_key(|it| it.action != Action::Kept);
+        let mut left = bytes;
+        let has_room = |it: &Holder| {
+            let rest = left.checked_sub(of(it));
+            left = rest.unwrap_or(0);
+            rest.is_some()
+        };
+        let named = self.holders.iter().map(has_room).take_while(|has_room| *has_room).count();
+        self.more += (self.holders.len() - named) as u32;
+        self.holders.truncate(named);
+        self.holders.shrink_to_fit();
+    }
+
     /// Names what a process held once (where threads cannot be asked whether they share their
     /// descriptors, each is looked into), and is not complete where something was kept.
     pub(super) fn conclude(&mut self) {
@@ -131,6 +164,7 @@ impl Receipt {
             !is_numbered || named.insert((it.pid, it.held, it.action, it.object.clone()))
         });
         self.complete &= self.holders.iter().all(|it| it.action != Action::Kept);
+        self.name_at_most(Self::MOST_BYTES);
     }
 }
 
@@ -138,9 +172,8 @@ impl Receipt {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_each_thread_of_a_process_shows_is_named_once() {
-        let holder = |pid, held| Holder {
+    fn holder(pid: u32, held: Held) -> Holder {
+        Holder {
             pid,
             comm: "holder".into(),
             held,
@@ -149,7 +182,32 @@ mod tests {
             action: Action::Killed,
             reason: String::new(),
             after: Duration::ZERO,
-        };
+        }
+    }
+
+    #[test]
+    fn a_receipt_is_short_and_names_first_what_was_kept() {
+        let long = |fd| Holder { object: "x".repeat(4000), ..holder(1, Held::Descriptor(fd)) };
+        let kept = Holder { action: Action::Kept, ..long(19_999) };
+        let mut receipt = Receipt { complete: true, ..Receipt::default() };
+        receipt.holders.extend((0..19_999).map(long).chain([kept.clone()]));
+        receipt.conclude();
+        assert!(!receipt.complete);
+        assert_eq!((receipt.count(), &receipt.holders[0]), (20_000, &kept));
+        assert!(
+            receipt.holders.len() > 200 && serde_json::to_vec(&receipt).unwrap().len() < 2 << 20
+        );
+        receipt.name_at_most(10_000);
+        assert_eq!((receipt.count(), receipt.holders.len()), (20_000, 2));
+        let short = |fd| holder(1, Held::Descriptor(fd));
+        let mut receipt = Receipt::default();
+        receipt.holders.extend((0..4096).map(short));
+        receipt.conclude();
+        assert_eq!((receipt.holders.len(), receipt.more), (4096, 0));
+    }
+
+    #[test]
+    fn what_each_thread_of_a_process_shows_is_named_once() {
         let mut receipt = Receipt::default();
         let seven = Held::Connection(7);
         for (pid, held) in [(1, seven), (1, seven), (2, seven), (1, Held::Connection(8))] {

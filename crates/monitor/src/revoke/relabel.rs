@@ -1,13 +1,15 @@
 //! Files with several names, of which a new labelling rule speaks by one.
 
 use crate::gate::Gate;
-use confine::file_kind;
+use confine::{file_kind, launch::with_raised};
 use flask::FileRule;
-use inode_labels::Status;
+use inode_labels::{FileRef, Status};
 use labelling::{Tree, literal, stem_dir};
 use rustix::{
     fs::{FileType, Mode, OFlags},
     io::Errno,
+    process::geteuid,
+    thread::CapabilitySet,
 };
 use std::{collections::HashSet, os::fd::AsFd, path::Path};
 
@@ -36,7 +38,10 @@ fn reach(rule: &str) -> Tree {
 /// file has the new label by all its names, and is known by its number. Whether all were found.
 pub(super) fn relabel(gate: &Gate, trees: &[Tree]) -> bool {
     let mut left = MOST_FILES;
-    trees.iter().all(|tree| relabel_in(gate, &tree.path, tree.deep, &mut left))
+    // Who owns a directory may close it, and open it again.
+    with_raised(CapabilitySet::DAC_READ_SEARCH, || {
+        trees.iter().all(|tree| relabel_in(gate, &tree.path, tree.deep, &mut left))
+    })
 }
 
 fn relabel_in(gate: &Gate, at: &Path, deep: bool, left: &mut usize) -> bool {
@@ -46,38 +51,49 @@ fn relabel_in(gate: &Gate, at: &Path, deep: bool, left: &mut usize) -> bool {
     *left -= 1;
     let stat = match rustix::fs::lstat(at) {
         Ok(stat) => stat,
-        Err(error) => return is_out_of_reach(error),
+        Err(error) => return is_out_of_reach(at, error),
     };
     let kind = FileType::from_raw_mode(stat.st_mode);
     if gate.state.labels.has_changed(at, file_kind(kind)) {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::open(at, flags, Mode::empty());
-        match opened.and_then(|file| Status::of(file.as_fd())) {
-            Ok(status) => {
+        match opened.and_then(|file| Ok((Status::of(file.as_fd())?, file))) {
+            Ok((status, file)) => {
+                let file = FileRef::Fd(file.as_fd());
                 let has_other_names = kind != FileType::Directory && stat.st_nlink > 1;
-                gate.state.labels.relabel(&status, at, has_other_names);
+                gate.state.labels.relabel(&status, file, at, has_other_names);
             }
-            Err(error) => return is_out_of_reach(error),
+            Err(error) => return is_out_of_reach(at, error),
         }
     }
     // What the kernel makes up as it is looked at has one name and no end.
     if !deep || kind != FileType::Directory || at == Path::new("/proc") {
         return true;
     }
+    let out_of_reach = |error: &std::io::Error| {
+        Errno::from_io_error(error).is_some_and(|errno| is_out_of_reach(at, errno))
+    };
     let entry = |entry: std::io::Result<std::fs::DirEntry>| match entry {
         Ok(entry) => relabel_in(gate, &entry.path(), true, left),
-        Err(error) => Errno::from_io_error(&error).is_some_and(is_out_of_reach),
+        Err(error) => out_of_reach(&error),
     };
     match std::fs::read_dir(at) {
         Ok(mut entries) => entries.all(entry),
-        Err(error) => Errno::from_io_error(&error).is_some_and(is_out_of_reach),
+        Err(error) => out_of_reach(&error),
     }
 }
 
-/// Whether there is no file, or one that the sandbox, which has the monitor's IDs or less, does not
-/// reach either.
-fn is_out_of_reach(error: Errno) -> bool {
-    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM)
+/// Whether there is no file at `path`, or one that the sandbox, which has the monitor's IDs or
+/// less, does not reach either: somebody else has closed a directory on the way.
+fn is_out_of_reach(path: &Path, error: Errno) -> bool {
+    match error {
+        Errno::NOENT | Errno::NOTDIR => true,
+        Errno::ACCESS | Errno::PERM => {
+            let closed = path.ancestors().find_map(|above| rustix::fs::lstat(above).ok());
+            closed.is_some_and(|closed| closed.st_uid != geteuid().as_raw())
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -72,6 +72,10 @@ pub(super) fn repair(
     if let Some(Ok(fd)) = nothing {
         let _ = injector.call(Sysno::close, [fd as u64, 0, 0, 0, 0, 0]);
     }
+    if let Some(errno) = injector.astray() {
+        // Whoever makes other calls than it was to make may have made any.
+        return findings.iter().map(|_| Err(errno)).collect();
+    }
     let outcome = |plan: std::result::Result<(usize, Action), Result<Action>>| match plan {
         Ok((index, action)) => results[index].map(|_| action),
         Err(result) => result,

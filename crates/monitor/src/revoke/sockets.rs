@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{file::class_of, socket::class_of as socket_class};
 use flask::{AccessVector, Class, InitialSid, perm};
-use inode_labels::Status;
+use inode_labels::{FileRef, Status};
 use proc::{named, path_of};
 use rustix::{
     fs::{FileType, OFlags},
@@ -22,6 +22,7 @@ use std::{
     },
 };
 use supervisor::{
+    closing::Duplicate,
     flight,
     socket::{option, tcp_state, unsent},
 };
@@ -82,6 +83,9 @@ impl Comparison<'_> {
     ) -> Result<Option<Finding>> {
         let own = who.ssid.unwrap_or(InitialSid::Init.into());
         let lost = self.lost(who.ssid, (own, own), class);
+        if let Some(found) = own_ports_lost(fd, class, lost, socket) {
+            return Ok(Some(found));
+        }
         let (create, listen, connect) =
             (perm::socket::CREATE, perm::socket::LISTEN, perm::socket::CONNECT);
         if (lost & (create | listen | connect)).is_empty() {
@@ -218,7 +222,12 @@ impl Comparison<'_> {
             Ok(None) | Err(Errno::NOTCONN) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let labels = self.gate.sockets.unix_labels(&self.gate.state, socket, &peer);
+        let Ok(labels) = self.gate.sockets.unix_labels(&self.gate.state, socket, &peer) else {
+            // What was accepted, or is one of a pair, has a peer without a name.
+            let has_name = peer.path_bytes().or(peer.abstract_name()).is_some();
+            let object = "a connection to whom is forgotten";
+            return Ok(has_name.then(|| Finding::vague(Held::Connection(fd), object)));
+        };
         let lost = labels.into_iter().map(|labels| self.lost(who.ssid, labels, class));
         let lost = lost.fold(AccessVector::NONE, |all, lost| all | lost);
         // The bit of `connectto` is that of `sendto`: the one permission that is asked for on the
@@ -245,7 +254,8 @@ impl Comparison<'_> {
         }
         let object = format!("{} descriptors in flight", count.unwrap_or(seen));
         let finding = Finding::vague(Held::InFlight(fd), object);
-        Ok(Some(Finding { socket: Some(socket.try_clone().map_err(|_| Errno::MFILE)?), ..finding }))
+        let socket = socket.try_clone().map_err(|_| Errno::MFILE)?.into();
+        Ok(Some(Finding { socket: Some(socket), ..finding }))
     }
 
     /// Whether a descriptor of the monitor's own is one that `who` would lose. What it is opened
@@ -261,8 +271,11 @@ impl Comparison<'_> {
         }
         let Ok(path) = path_of(&self.gate.state.targets.tree, fd) else { return true };
         // What never had a name is no object of policy.
-        let Some(path) = named(path.as_os_str().as_bytes()) else { return false };
-        let Ok(label) = self.gate.state.labels.of_file(&status, || Ok(path)) else { return true };
+        let path = named(path.as_os_str().as_bytes(), |path| status.lies_at(path));
+        let Some(path) = path else { return false };
+        let file = FileRef::Open(fd.as_fd(), self.gate.state.targets.tree.own_fds.as_fd());
+        let label = self.gate.state.labels.of_file(&status, file, || Ok(path));
+        let Ok(label) = label else { return true };
         !(self.lost_file(who.ssid, &label, class_of(status.kind)) & USES).is_empty()
     }
 
@@ -283,8 +296,29 @@ impl Comparison<'_> {
     }
 }
 
+/// What was taken back of a socket's that has a port of the run's own, or may be connected to one.
+fn own_ports_lost(fd: i32, class: Class, lost: AccessVector, socket: &OwnedFd) -> Option<Finding> {
+    if class != Class::TcpSocket {
+        return None;
+    }
+    let on_loopback = |address: Result<SocketAddr>| {
+        address.is_ok_and(|address| address.ip().to_canonical().is_loopback())
+    };
+    let peer =
+        getpeername(socket).and_then(|peer| SocketAddr::try_from(peer.ok_or(Errno::NOTCONN)?));
+    let (held, requested) = match on_loopback(peer) {
+        true => (Held::Connection(fd), perm::tcp_socket::CONNECTTO),
+        false if on_loopback(getsockname(socket).and_then(SocketAddr::try_from)) => {
+            (Held::Listener(fd), perm::tcp_socket::LOOPBACK_BIND)
+        }
+        false => return None,
+    };
+    let lost = lost & requested;
+    (!lost.is_empty()).then(|| Finding::new(held, "a port of its own".to_owned(), class, lost))
+}
+
 /// A duplicate of a descriptor, from the table that the subject uses.
-pub(super) fn descriptor(who: Subject, fd: i32) -> Result<OwnedFd> {
+pub(super) fn descriptor(who: Subject, fd: i32) -> Result<Duplicate> {
     // `PIDFD_THREAD` of `linux/pidfd.h`: of this very thread.
     let thread = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
     let id = |id: u32| Pid::from_raw(id as i32).ok_or(Errno::SRCH);
@@ -293,5 +327,5 @@ pub(super) fn descriptor(who: Subject, fd: i32) -> Result<OwnedFd> {
         Err(Errno::INVAL) => pidfd_open(id(who.pid)?, PidfdFlags::empty())?,
         pidfd => pidfd?,
     };
-    pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())
+    pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty()).map(Duplicate::from)
 }

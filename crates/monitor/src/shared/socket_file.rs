@@ -6,7 +6,7 @@ use crate::{
     subject::proc_files,
 };
 use flask::{Class, perm};
-use inode_labels::{CallClaims, Status, is_part};
+use inode_labels::{CallClaims, FileRef, Status, is_part};
 use proc::path_of;
 use rustix::{
     fs::{Access, AtFlags, FileType, Mode, OFlags},
@@ -110,7 +110,7 @@ impl<'a> SocketFiles<'a> {
         if status.kind != FileType::Socket || status.is_older_than(before) {
             return Ok(None);
         }
-        asker.labels().created(&status, sid);
+        asker.labels().created(&status, FileRef::Fd(made.as_fd()), sid);
         Ok(Some((status, made)))
     }
 }

@@ -4,7 +4,8 @@
 
 use super::{Socket, SocketAsker, names::is_ip, options};
 use rustix::io::{Errno, Result};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
+use supervisor::closing::Duplicate;
 
 /// Size of `struct cmsghdr`; every message begins at a multiple of 8.
 const HEADER: usize = 16;
@@ -16,7 +17,7 @@ const MOST_DESCRIPTORS: usize = 253;
 pub(super) struct Control {
     pub(super) bytes: Vec<u8>,
     /// Duplicates of the program's descriptors, which `bytes` names.
-    _passed: Vec<OwnedFd>,
+    _passed: Vec<Duplicate>,
 }
 
 impl Control {

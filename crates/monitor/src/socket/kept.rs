@@ -19,6 +19,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
+use supervisor::closing::Duplicate;
 
 /// Sockets that are kept; beyond, programs make their own, and cannot use them. The descriptors are
 /// the monitor's.
@@ -38,7 +39,7 @@ pub(crate) struct KeptSockets {
 
 #[derive(Debug)]
 struct Kept {
-    socket: OwnedFd,
+    socket: Duplicate,
     made: Instant,
     /// Some process has had it.
     was_given: bool,
@@ -78,13 +79,13 @@ impl KeptSockets {
         )?;
         let number = rustix::fs::fstat(&socket)?.st_ino;
         let copy = socket.try_clone().map_err(|_| Errno::NFILE)?;
-        let kept = Kept { socket: copy, made: Instant::now(), was_given: false };
+        let kept = Kept { socket: copy.into(), made: Instant::now(), was_given: false };
         self.lock().insert(number, kept);
         Ok(Some(socket))
     }
 
     /// A duplicate of the socket behind descriptor `fd` of the caller; `None` if none is kept.
-    pub(super) fn of(&self, asker: SocketAsker<'_>, fd: i32) -> Result<Option<OwnedFd>> {
+    pub(super) fn of(&self, asker: SocketAsker<'_>, fd: i32) -> Result<Option<Duplicate>> {
         let path = format!("{}/fd/{fd}", asker.caller.call.tid);
         let link = match rustix::fs::readlinkat(&asker.state.targets.tree.proc, path, Vec::new()) {
             Err(Errno::NOENT) => return Err(Errno::BADF),
@@ -94,14 +95,15 @@ impl KeptSockets {
         let mut sockets = self.lock();
         let Some(kept) = sockets.get_mut(&number) else { return Ok(None) };
         kept.was_given = true;
-        kept.socket.try_clone().map(Some).map_err(|_| Errno::NFILE)
+        kept.socket.try_clone().map(|copy| Some(copy.into())).map_err(|_| Errno::NFILE)
     }
 
     /// The kept socket with that number in `/proc/PID/fd` and that cookie.
-    pub(super) fn with_cookie(&self, number: u64, cookie: u64) -> Option<OwnedFd> {
+    pub(super) fn with_cookie(&self, number: u64, cookie: u64) -> Option<Duplicate> {
         let sockets = self.lock();
         let socket = &sockets.get(&number)?.socket;
-        (socket_cookie(socket) == Ok(cookie)).then(|| socket.try_clone().ok()).flatten()
+        let copy = || socket.try_clone().ok().map(Duplicate::from);
+        (socket_cookie(socket) == Ok(cookie)).then(copy).flatten()
     }
 
     /// Nothing of this socket is to be decided any more.
@@ -124,10 +126,7 @@ impl KeptSockets {
     /// to another is lost: nobody can connect it then.
     pub(super) fn let_go(&self, tree: &ProcessTree) -> Result<()> {
         let before = Instant::now();
-        let mut held = HashSet::new();
-        for pid in tree.inside()? {
-            held.extend(numbers(tree, pid).unwrap_or_default());
-        }
+        let held = held(tree)?;
         self.lock().retain(|number, kept| {
             let is_held = held.contains(number);
             kept.was_given |= is_held;
@@ -145,6 +144,12 @@ impl KeptSockets {
 fn number_of(link: &[u8]) -> Option<u64> {
     let number = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
     std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// The numbers of the sockets that processes of the sandbox have.
+pub(super) fn held(tree: &ProcessTree) -> Result<HashSet<u64>> {
+    let of_each = tree.inside()?.into_iter().map(|pid| numbers(tree, pid).unwrap_or_default());
+    Ok(of_each.flatten().collect())
 }
 
 /// The numbers of the sockets that a process has.

@@ -3,6 +3,7 @@
 //! address.
 
 mod control;
+mod endpoints;
 mod kept;
 mod message;
 mod names;
@@ -10,6 +11,7 @@ mod options;
 mod own;
 mod pair;
 mod peers;
+mod ports;
 mod seen;
 
 use crate::{
@@ -28,17 +30,18 @@ use rustix::{
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     ops::Deref,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::AsFd,
 };
 use supervisor::{
     address::{self, Address},
+    closing::Duplicate,
     flight,
 };
 
 use peers::Peer;
 
+pub(crate) use endpoints::Endpoints;
 pub(crate) use kept::KeptSockets;
-pub(crate) use names::Endpoints;
 pub(crate) use peers::Peers;
 
 /// The socket object manager: what it knows of addresses.
@@ -143,7 +146,7 @@ fn allow(
 
 /// A duplicate of the caller's socket, and what it is.
 struct Socket {
-    fd: OwnedFd,
+    fd: Duplicate,
     class: Class,
     family: i32,
 }
@@ -209,9 +212,16 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
         asker.state.records.remarks.reaches(port);
     }
     let peers = &asker.sockets.peers;
-    let connecting = target.peer.clone().map(|peer| peers.begin(&socket.fd, peer)).transpose()?;
+    let begin = |peer| peers.begin(&asker.state.targets.tree, &socket.fd, peer);
+    let connecting = target.peer.clone().map(begin).transpose()?;
     let connect = || supervisor::socket::connect(socket.fd.as_fd(), target.bytes(&address));
-    let connected = asker.wait(connect);
+    let mut connected = asker.wait(connect);
+    if let Some(own) = &target.port {
+        let ended = connected.as_ref().map(drop).map_err(|errno| *errno);
+        if let Err(errno) = own.reached(asker, &socket.fd, ended) {
+            connected = Err(errno);
+        }
+    }
     if let Some(connecting) = connecting {
         peers.end(&connecting, connected.is_ok());
     }
@@ -259,11 +269,6 @@ fn bind(asker: SocketAsker<'_>) -> CallResult {
         }
         (bound, _) => bound?,
     }
-    if socket.class == Class::TcpSocket
-        && let Ok(own) = rustix::net::getsockname(&socket.fd).and_then(SocketAddr::try_from)
-    {
-        asker.state.records.remarks.serves(own.port());
-    }
     Ok(Answer::Return(0))
 }
 
@@ -278,7 +283,12 @@ fn listen(asker: SocketAsker<'_>) -> CallResult {
     allow(asker, socket.class, asker.ssid, perm::socket::LISTEN, &object)?;
     names::listen(asker, &socket)?;
     rustix::net::listen(&socket.fd, asker.caller.int(1))?;
-    if own::abstract_name_of(&socket.fd).is_err() {
+    if socket.class == Class::TcpSocket
+        && let Ok(own) = rustix::net::getsockname(&socket.fd).and_then(SocketAddr::try_from)
+    {
+        asker.state.records.remarks.serves(own);
+    }
+    if own::AbstractName::of(&socket.fd).is_err() && !asker.sockets.has_own_port(&socket.fd) {
         socket.is_settled(asker);
     }
     Ok(Answer::Return(0))

@@ -3,16 +3,16 @@
 
 use super::{
     Socket, SocketAsker, SocketManager, allow,
-    own::{Hold, Known, OwnNames, abstract_name_of},
+    own::{AbstractName, Hold, Known},
     peers::{Peer, abstract_label},
-    seen::{abstract_label_for, endpoint, label_of, owned},
+    ports::{self, OwnPort},
+    seen::{abstract_label_for, endpoint, owned},
 };
 use crate::{shared::Way, state::MonitorState, subject::connection::PREFIX};
-use arc_swap::ArcSwap;
 use audit::Refusal;
-use flask::{AccessVector, Class, FileKind, LabelRules, Sid, perm};
-use inode_labels::Status;
-use labelling::Networks;
+use avc::Hint;
+use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
+use inode_labels::{FileRef, Status};
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
@@ -24,30 +24,14 @@ use rustix::{
     net::SocketAddrUnix,
 };
 use std::{
-    collections::HashMap,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     os::fd::{AsFd, OwnedFd},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use supervisor::address::{Address, Kind, unix_bytes};
-
-/// Labels of addresses and ports, and of the names that the sandbox itself has bound.
-#[derive(Debug, Default)]
-pub(crate) struct Endpoints {
-    networks: ArcSwap<Networks>,
-    own: OwnNames,
-    decided: Mutex<Decided>,
-}
-
-/// The addresses that were decided about.
-#[derive(Debug, Default)]
-struct Decided {
-    /// Each with a port, and the label that it had.
-    labels: HashMap<(Class, IpAddr, u16), Sid>,
-    /// There were more than are remembered.
-    has_forgotten: bool,
-}
+use supervisor::{
+    address::{Address, Kind, unix_bytes},
+    closing::Duplicate,
+};
 
 /// What an address is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,92 +40,23 @@ pub(super) enum Use {
     Send,
 }
 
-impl Endpoints {
-    /// Addresses that are remembered, in about 4 MiB.
-    const MOST_DECIDED: usize = 65_536;
-
-    pub(crate) fn new(rules: &LabelRules) -> Self {
-        Self { networks: ArcSwap::from_pointee(Networks::new(rules)), ..Self::default() }
-    }
-
-    /// From now on these rules hold.
-    pub(crate) fn change(&self, rules: &LabelRules) {
-        self.networks.store(Arc::new(Networks::new(rules)));
-    }
-
-    /// The label that an address with a port had when it was last decided; `None` if it never was,
-    /// or that is forgotten.
-    pub(crate) fn label_before(&self, class: Class, ip: IpAddr, port: u16) -> Option<Sid> {
-        self.decided().labels.get(&(class, ip, port)).copied()
-    }
-
-    /// Whether more addresses were decided than are remembered.
-    pub(crate) fn has_forgotten(&self) -> bool {
-        self.decided().has_forgotten
-    }
-
-    /// All addresses that were decided about, each with the label that it had.
-    pub(crate) fn remembered(&self) -> Vec<((Class, IpAddr, u16), Sid)> {
-        self.decided().labels.iter().map(|(key, sid)| (*key, *sid)).collect()
-    }
-
-    /// Labels what was decided as the policy in force does. What has no label any more is as good
-    /// as forgotten.
-    pub(crate) fn relabel(&self, state: &MonitorState) {
-        for ((class, ip, port), _) in self.remembered() {
-            let sid = self.label(state, class, ip, port);
-            let mut decided = self.decided();
-            if let Ok(sid) = sid {
-                decided.labels.insert((class, ip, port), sid);
-            } else {
-                decided.labels.remove(&(class, ip, port));
-                decided.has_forgotten = true;
-            }
-        }
-    }
-
-    /// The label of an address with a port.
-    pub(crate) fn label(
-        &self,
-        state: &MonitorState,
-        class: Class,
-        ip: IpAddr,
-        port: u16,
-    ) -> Result<Sid> {
-        label_of(&self.networks.load(), &*state.server, (class, ip, port))
-    }
-
-    /// Remembers the label that an address with a port had when it was decided.
-    pub(super) fn remember(&self, address: (Class, IpAddr, u16), sid: Sid) {
-        let mut decided = self.decided();
-        if decided.labels.len() >= Self::MOST_DECIDED {
-            *decided = Decided { has_forgotten: true, ..Decided::default() };
-        }
-        decided.labels.insert(address, sid);
-    }
-
-    fn decided(&self) -> MutexGuard<'_, Decided> {
-        self.decided.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// An address that may be used, in the form in which the monitor uses it.
+#[derive(Default)]
 pub(super) struct Target {
-    /// The socket's file, held open so that it stays the one that was decided, and its name; as the
-    /// program gave it without one.
-    file: Option<(Vec<u8>, OwnedFd)>,
-    /// The sandbox's own socket that has the abstract name: it keeps that for as long as it is held
-    /// here.
-    _hold: Option<OwnedFd>,
+    /// The address that was decided, where it is spelled otherwise than by the program.
+    bytes: Option<Vec<u8>>,
+    /// What keeps it the one that was decided: the socket's file, or the sandbox's own socket that
+    /// has the name.
+    _hold: Option<Duplicate>,
     /// Who has the local name that it was decided as.
     pub(super) peer: Option<Peer>,
+    /// The sandbox's own server that it was decided as.
+    pub(super) port: Option<OwnPort>,
 }
 
 impl Target {
-    const SAME: Self = Self { file: None, _hold: None, peer: None };
-
     pub(super) fn bytes<'a>(&'a self, address: &'a Address) -> &'a [u8] {
-        self.file.as_ref().map_or(&address.bytes, |(bytes, _)| bytes)
+        self.bytes.as_ref().unwrap_or(&address.bytes)
     }
 }
 
@@ -171,14 +86,27 @@ pub(super) fn reach(
             } else {
                 perm::endpoint::SENDTO
             };
-            let tsid = endpoint(asker, socket.class, reached(*ip), *port)?;
+            let ip = reached(socket, *ip);
+            let tsid = endpoint(asker, socket.class, ip, *port)?;
+            let may_be_own = socket.class == Class::TcpSocket && usage == Use::Connect;
+            if may_be_own && !grants(asker, tsid, requested) {
+                if let Some(port) = ports::reach(asker, (ip, *port), tsid)? {
+                    let bytes = Some(address.of_host(port.ip())?);
+                    return Ok(Target { bytes, port: Some(port), ..Target::default() });
+                }
+                if ports::is_nobody(asker, ip, *port) {
+                    return Err(Errno::CONNREFUSED);
+                }
+            }
             allow(asker, Class::Endpoint, tsid, requested, &object)?;
+            // The kernel is told which host that is.
+            return Ok(Target { bytes: Some(address.of_host(ip)?), ..Target::default() });
         }
         Kind::Path(path) if socket.family == libc::AF_UNIX => {
             return reach_file(asker, socket, path, peer);
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
-            let own = asker.sockets.own_abstract_name(asker.state, name);
+            let own = asker.sockets.own_abstract_name(asker.state, &socket.fd, name)?;
             let by_rule = abstract_label_for(*asker, name);
             let tsid = owned(*asker, own.as_ref().map(|own| own.owner), by_rule)?;
             allow(asker, socket.class, tsid, peer, &object)?;
@@ -186,7 +114,7 @@ pub(super) fn reach(
                 Some(Hold { owner, socket }) => (Some(socket), Peer::Inside(owner)),
                 None => (None, Peer::Abstract(name.clone())),
             };
-            return Ok(Target { file: None, _hold: hold, peer: Some(peer) });
+            return Ok(Target { _hold: hold, peer: Some(peer), ..Target::default() });
         }
         // Netlink and the like: `connect` on the socket itself has been asked for.
         Kind::Other(family) if i32::from(*family) == socket.family && !is_ip(socket.family) => {}
@@ -194,7 +122,7 @@ pub(super) fn reach(
         _ if usage == Use::Connect && socket.is_taken() => return Err(Errno::ISCONN),
         _ => return Err(no_address(socket, address)),
     }
-    Ok(Target::SAME)
+    Ok(Target::default())
 }
 
 /// What the kernel says of an address of another family than the socket's.
@@ -232,20 +160,28 @@ fn shown(socket: &Socket, address: &Address) -> String {
 }
 
 impl SocketManager {
-    /// The sandbox's own socket that has an abstract name.
-    fn own_abstract_name(&self, state: &MonitorState, name: &[u8]) -> Option<Hold> {
-        self.endpoints.own.abstract_name((state, self.kept.as_ref()), name)
+    /// The sandbox's own socket that `socket` reaches at an abstract name.
+    fn own_abstract_name(
+        &self,
+        state: &MonitorState,
+        socket: &OwnedFd,
+        name: &[u8],
+    ) -> Result<Option<Hold>> {
+        let name = AbstractName::reached(socket, name)?;
+        Ok(self.endpoints.own.abstract_name((state, self.kept.as_ref()), &name))
     }
 
-    /// The label of whoever has the name of a unix socket, before the last change of policy and
-    /// now. `None` for what has none.
+    /// The label of whoever has the name of the peer of a unix socket, before the last change of
+    /// policy and now. `None` for what has none.
     pub(super) fn label_by_name(
         &self,
         state: &MonitorState,
+        socket: &OwnedFd,
         name: &SocketAddrUnix,
     ) -> Option<(Sid, Sid)> {
         if let Some(name) = name.abstract_name() {
-            if let Some(Hold { owner, .. }) = self.own_abstract_name(state, name) {
+            let own = self.own_abstract_name(state, socket, name);
+            if let Ok(Some(Hold { owner, .. })) = own {
                 return Some((owner, owner));
             }
             return Some(abstract_label(state, name));
@@ -258,9 +194,9 @@ impl SocketManager {
             if let Some(owner) = self.endpoints.own.file((status.device, status.number)) {
                 return Some((owner, owner));
             }
-            if let Ok(label) =
-                state.labels.of_file(&status, || path_of(&state.targets.tree, &file?))
-            {
+            let held = file.as_ref().map_or(FileRef::None, |file| FileRef::Fd(file.as_fd()));
+            let path = || path_of(&state.targets.tree, file.as_ref().map_err(|errno| *errno)?);
+            if let Ok(label) = state.labels.of_file(&status, held, path) {
                 return Some((label.before(), label.sid));
             }
         }
@@ -273,12 +209,19 @@ impl SocketManager {
     }
 }
 
-/// Whom the kernel reaches by an address: by none at all, this machine.
-fn reached(ip: IpAddr) -> IpAddr {
-    match ip {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
+/// Whom the kernel reaches by an address: by none at all, this machine, at the address that the
+/// socket itself is bound to (`ip_route_output_key_hash_rcu` of `net/ipv4/route.c`), or at that of
+/// the loopback (`tcp_v6_connect` of `net/ipv6/tcp_ipv6.c`).
+fn reached(socket: &Socket, ip: IpAddr) -> IpAddr {
+    if !ip.is_unspecified() {
+        return ip;
+    }
+    let own = rustix::net::getsockname(&socket.fd).and_then(SocketAddr::try_from);
+    let own = own.map(|own| own.ip());
+    match (ip, own.map(|own| own.to_canonical())) {
+        (IpAddr::V4(_), Ok(IpAddr::V4(own))) if !own.is_unspecified() => own.into(),
+        (IpAddr::V6(_), Ok(IpAddr::V6(_))) => Ipv6Addr::LOCALHOST.into(),
+        _ => Ipv4Addr::LOCALHOST.into(),
     }
 }
 
@@ -310,7 +253,8 @@ fn reach_file(
             Peer::File { status: seen.status, path: path_of(&asker.state.targets.tree, &held)? }
         }
     };
-    Ok(Target { file: Some((bytes, held)), _hold: None, peer: Some(peer) })
+    let bytes = Some(bytes);
+    Ok(Target { bytes, _hold: Some(held.into()), peer: Some(peer), ..Target::default() })
 }
 
 /// Decides and makes a bind.
@@ -319,7 +263,11 @@ pub(super) fn bind(asker: SocketAsker<'_>, socket: &Socket, address: &Address) -
     match &address.kind {
         Kind::Ip(ip, port) if is_ip(socket.family) => {
             let tsid = endpoint(asker, socket.class, *ip, *port)?;
-            allow(asker, Class::Endpoint, tsid, perm::endpoint::NAME_BIND, &object)?;
+            let requested = perm::endpoint::NAME_BIND;
+            if ports::may_bind(asker, socket, *ip) && !grants(asker, tsid, requested) {
+                return ports::bind(asker, socket, *ip, *port);
+            }
+            allow(asker, Class::Endpoint, tsid, requested, &object)?;
         }
         Kind::Path(path) if socket.family == libc::AF_UNIX => {
             return bind_file(asker, socket, path, &address.bytes);
@@ -330,7 +278,7 @@ pub(super) fn bind(asker: SocketAsker<'_>, socket: &Socket, address: &Address) -
             let known = Known::new(*asker, &socket.fd, asker.caller.int(0))?;
             supervisor::socket::bind(socket.fd.as_fd(), &address.bytes)?;
             // Without a name given, the kernel has chosen one.
-            asker.sockets.endpoints.own.add_abstract(abstract_name_of(&socket.fd)?, known);
+            asker.sockets.endpoints.own.add_abstract(AbstractName::of(&socket.fd)?, known);
             return Ok(());
         }
         Kind::None | Kind::Other(_) if !is_ip(socket.family) => {}
@@ -347,12 +295,27 @@ pub(super) fn listen(asker: SocketAsker<'_>, socket: &Socket) -> Result<()> {
     }
     let own = SocketAddr::try_from(rustix::net::getsockname(&socket.fd)?)?;
     let ip = own.ip().to_canonical();
+    let object = || own.to_string();
+    if asker.sockets.has_own_port(&socket.fd) {
+        let requested = perm::tcp_socket::LOOPBACK_BIND;
+        return allow(asker, socket.class, asker.ssid, requested, &object);
+    }
     let names = &asker.sockets.endpoints;
     let asked = names.label_before(socket.class, ip, own.port()).is_some();
     // A port that the kernel has chosen was decided as 0.
     let port = if asked || names.has_forgotten() { own.port() } else { 0 };
     let tsid = endpoint(asker, socket.class, ip, port)?;
-    allow(asker, Class::Endpoint, tsid, perm::endpoint::NAME_BIND, &|| own.to_string())
+    let requested = perm::endpoint::NAME_BIND;
+    if own.port() == 0 && ports::may_bind(asker, socket, ip) && !grants(asker, tsid, requested) {
+        return ports::bind(asker, socket, ip, 0);
+    }
+    allow(asker, Class::Endpoint, tsid, requested, &object)
+}
+
+/// Whether a rule about the endpoint grants it to `asker`.
+fn grants(asker: SocketAsker<'_>, tsid: Sid, requested: AccessVector) -> bool {
+    let question = Question { ssid: asker.ssid, tsid, tclass: Class::Endpoint };
+    asker.state.caches.socket.grants(question, requested, &Hint::default())
 }
 
 fn bind_file(asker: SocketAsker<'_>, socket: &Socket, path: &Path, address: &[u8]) -> Result<()> {

@@ -4,6 +4,8 @@
 
 use super::{Socket, SocketAsker, allow};
 use crate::call::{Answer, CallResult};
+use audit::Refusal;
+use flask::Class;
 use rustix::io::{Errno, Result};
 use std::os::fd::AsFd;
 
@@ -15,7 +17,11 @@ const MOST: usize = 1 << 16;
 pub(super) fn set(asker: SocketAsker<'_>) -> CallResult {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let (level, name) = (asker.caller.int(1), asker.caller.int(2));
-    allow_one(asker, &socket, level, name)?;
+    // It comes here only where ports can be the run's own.
+    let shares = (level, name) == (libc::SOL_SOCKET, libc::SO_REUSEPORT);
+    if !shares {
+        allow_one(asker, &socket, level, name)?;
+    }
     if names_memory(level, name) {
         return Err(Errno::PERM);
     }
@@ -24,8 +30,25 @@ pub(super) fn set(asker: SocketAsker<'_>) -> CallResult {
         return Err(Errno::INVAL);
     }
     let value = asker.caller.buffer(asker.caller.call.args[3], len)?;
+    if shares && socket.class == Class::TcpSocket && value.iter().any(|byte| *byte != 0) {
+        return Err(asker.refuse(&shared_port()));
+    }
     supervisor::socket::set_option_bytes(socket.fd.as_fd(), level, name, &value)?;
     Ok(Answer::Return(0))
+}
+
+/// The refusal of what lets a port of the run's own be another's, too.
+fn shared_port() -> Refusal {
+    Refusal {
+        errno: Errno::NOPROTOOPT,
+        by: "the socket object manager",
+        tclass: "tcp_socket",
+        missing: "setopt",
+        object: "SO_REUSEPORT".to_owned(),
+        reason: "a socket outside could share the port, and the kernel would choose one of both; a port of the run's own \
+                 (`network.loopback = \"own\"`) is nobody else's",
+        instead: "let the server do without; most do when they hear that there is no such option",
+    }
 }
 
 /// Whether `asker` may set an option of `socket` that not everybody may.

@@ -10,14 +10,18 @@ use flask::Sid;
 use rustix::{
     fs::{Mode, OFlags},
     io::{Errno, Result},
-    net::sockopt::socket_cookie,
+    net::{
+        SocketAddrUnix, SocketType,
+        sockopt::{socket_cookie, socket_type},
+    },
     process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
 };
 use std::{
     collections::{HashMap, VecDeque},
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     sync::{Mutex, MutexGuard, PoisonError},
 };
+use supervisor::closing::Duplicate;
 
 /// Device and number of a file.
 type Inode = ((u32, u32), u64);
@@ -26,7 +30,7 @@ type Inode = ((u32, u32), u64);
 #[derive(Debug, Default)]
 pub(crate) struct OwnNames {
     files: Mutex<Files>,
-    abstracts: Mutex<HashMap<Vec<u8>, Known>>,
+    abstracts: Mutex<HashMap<AbstractName, Known>>,
 }
 
 #[derive(Debug, Default)]
@@ -36,12 +40,34 @@ struct Files {
     order: VecDeque<Inode>,
 }
 
+/// An abstract name as the kernel tells it from others: sockets of each type have names of their
+/// own (`unix_abstract_hash` of `net/unix/af_unix.c`), so that what has a name here does not keep
+/// somebody outside from having it, too.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct AbstractName {
+    kind: SocketType,
+    name: Vec<u8>,
+}
+
+impl AbstractName {
+    /// The name that a socket has; an error for one that has none.
+    pub(super) fn of(socket: &OwnedFd) -> Result<Self> {
+        let name = SocketAddrUnix::try_from(rustix::net::getsockname(socket)?)?;
+        Self::reached(socket, name.abstract_name().ok_or(Errno::INVAL)?)
+    }
+
+    /// What a socket reaches at `name`.
+    pub(super) fn reached(socket: impl AsFd, name: &[u8]) -> Result<Self> {
+        Ok(Self { kind: socket_type(socket)?, name: name.to_vec() })
+    }
+}
+
 /// A socket, and where it was seen last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    owner: Sid,
+    pub(super) owner: Sid,
     /// What tells it from all others that ever were (`SO_COOKIE` of socket(7)).
-    cookie: u64,
+    pub(super) cookie: u64,
     /// Its number in `/proc/PID/fd`.
     inode: u64,
     pid: u32,
@@ -53,7 +79,7 @@ pub(super) struct Known {
 #[derive(Debug)]
 pub(super) struct Hold {
     pub(super) owner: Sid,
-    pub(super) socket: OwnedFd,
+    pub(super) socket: Duplicate,
 }
 
 impl Known {
@@ -68,8 +94,17 @@ impl Known {
         })
     }
 
+    /// The socket, which is held; `None` if it is nowhere.
+    pub(super) fn find(
+        &mut self,
+        (state, kept): (&MonitorState, Option<&KeptSockets>),
+    ) -> Option<Duplicate> {
+        let kept = kept.and_then(|kept| kept.with_cookie(self.inode, self.cookie));
+        kept.or_else(|| self.hold(state))
+    }
+
     /// The socket, wherever in the sandbox it is open; `None` if it is nowhere.
-    fn hold(&mut self, state: &MonitorState) -> Option<OwnedFd> {
+    fn hold(&mut self, state: &MonitorState) -> Option<Duplicate> {
         if let Some(socket) = self.at(self.pid, self.fd) {
             return Some(socket);
         }
@@ -82,14 +117,14 @@ impl Known {
         Some(socket)
     }
 
-    fn at(&self, pid: u32, fd: i32) -> Option<OwnedFd> {
+    fn at(&self, pid: u32, fd: i32) -> Option<Duplicate> {
         let pidfd = pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::empty()).ok()?;
-        let socket = pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty()).ok()?;
+        let socket = Duplicate::from(pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty()).ok()?);
         (socket_cookie(&socket) == Ok(self.cookie)).then_some(socket)
     }
 
     /// The same, where the process has it at another number.
-    fn among(&self, state: &MonitorState, pid: u32) -> Option<(u32, i32, OwnedFd)> {
+    fn among(&self, state: &MonitorState, pid: u32) -> Option<(u32, i32, Duplicate)> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let table =
             rustix::fs::openat(&state.targets.tree.proc, format!("{pid}/fd"), flags, Mode::empty());
@@ -130,7 +165,7 @@ impl OwnNames {
     }
 
     /// The sandbox has bound this abstract name.
-    pub(super) fn add_abstract(&self, name: Vec<u8>, socket: Known) {
+    pub(super) fn add_abstract(&self, name: AbstractName, socket: Known) {
         let mut abstracts = self.abstracts();
         if abstracts.len() >= Self::MOST_ABSTRACT {
             abstracts.clear();
@@ -146,12 +181,11 @@ impl OwnNames {
     /// The socket of the sandbox that has this abstract name now.
     pub(super) fn abstract_name(
         &self,
-        (state, kept): (&MonitorState, Option<&KeptSockets>),
-        name: &[u8],
+        places: (&MonitorState, Option<&KeptSockets>),
+        name: &AbstractName,
     ) -> Option<Hold> {
         let mut known = *self.abstracts().get(name)?;
-        let kept = kept.and_then(|kept| kept.with_cookie(known.inode, known.cookie));
-        let socket = kept.or_else(|| known.hold(state))?;
+        let socket = known.find(places)?;
         if let Some(at) = self.abstracts().get_mut(name)
             && at.cookie == known.cookie
         {
@@ -164,7 +198,7 @@ impl OwnNames {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn abstracts(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Known>> {
+    fn abstracts(&self) -> MutexGuard<'_, HashMap<AbstractName, Known>> {
         self.abstracts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -183,10 +217,4 @@ impl Files {
             known.remove(&oldest);
         }
     }
-}
-
-/// The abstract name of a socket; an error for one that has none.
-pub(super) fn abstract_name_of(socket: &OwnedFd) -> Result<Vec<u8>> {
-    let name = rustix::net::SocketAddrUnix::try_from(rustix::net::getsockname(socket)?)?;
-    name.abstract_name().map(<[u8]>::to_vec).ok_or(Errno::INVAL)
 }

@@ -1,10 +1,11 @@
 //! Whom the unix sockets of the sandbox were connected to, as policy decided it: by now the name of
 //! the peer may lead to somebody else, or to nobody.
 
-use super::SocketManager;
+use super::{SocketManager, kept::held};
 use crate::state::MonitorState;
 use flask::{FileKind, InitialSid, Sid};
-use inode_labels::{Labels, Status};
+use inode_labels::{FileRef, Labels, Status};
+use proc::ProcessTree;
 use realpath::path_from;
 use rustix::{
     io::Result,
@@ -20,9 +21,9 @@ use std::{
     },
 };
 
-/// Connections that are remembered, in about 16 MiB; beyond, the first are forgotten, and known by
-/// the name of their peer.
-const MOST: usize = 65_536;
+/// Sockets that are remembered, in about 4 MiB; beyond, those are forgotten that no process has any
+/// more, or all.
+const MOST: usize = 16_384;
 
 /// The peer of a connection when it was decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +43,22 @@ pub(crate) enum Peer {
 
 /// The peers, by the cookie of the socket that was connected (`SO_COOKIE` of socket(7)).
 #[derive(Debug, Default)]
-pub(crate) struct Peers(Mutex<HashMap<u64, Vec<Arc<Noted>>>>);
+pub(crate) struct Peers {
+    of: Mutex<HashMap<u64, Connected>>,
+    has_forgotten: AtomicBool,
+}
+
+/// A socket, and whom it may be connected to.
+#[derive(Debug)]
+struct Connected {
+    /// Its number in `/proc/PID/fd`.
+    number: u64,
+    noted: Vec<Arc<Noted>>,
+}
+
+/// It is not known whom a socket was connected to: too many have been since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forgotten;
 
 /// A peer that a socket may be connected to.
 #[derive(Debug)]
@@ -63,17 +79,28 @@ pub(super) struct Connecting {
 impl Peers {
     /// Notes whom a socket is about to be connected to. Until that has come to an end, the socket
     /// may be connected to whom it was, and to whom another thread connects it.
-    pub(super) fn begin(&self, socket: impl AsFd, peer: Peer) -> Result<Connecting> {
-        let cookie = socket_cookie(socket)?;
+    pub(super) fn begin(
+        &self,
+        tree: &ProcessTree,
+        socket: impl AsFd,
+        peer: Peer,
+    ) -> Result<Connecting> {
+        let cookie = socket_cookie(&socket)?;
+        let number = rustix::fs::fstat(&socket)?.st_ino;
         let noted = Arc::new(Noted { peer, is_connected: AtomicBool::new(false) });
         let mut peers = self.peers();
         if peers.len() >= MOST {
-            peers.clear();
+            self.has_forgotten.store(true, Ordering::Relaxed);
+            let held = held(tree).unwrap_or_default();
+            peers.retain(|_, socket| held.contains(&socket.number));
+            if peers.len() >= MOST {
+                peers.clear();
+            }
         }
-        let of_socket = peers.entry(cookie).or_default();
+        let of_socket = peers.entry(cookie).or_insert(Connected { number, noted: Vec::new() });
         let is_connected = |noted: &&Arc<Noted>| noted.is_connected.load(Ordering::Relaxed);
-        let before = of_socket.iter().filter(is_connected).cloned().collect();
-        of_socket.push(Arc::clone(&noted));
+        let before = of_socket.noted.iter().filter(is_connected).cloned().collect();
+        of_socket.noted.push(Arc::clone(&noted));
         Ok(Connecting { cookie, noted, before })
     }
 
@@ -84,8 +111,8 @@ impl Peers {
         let mut peers = self.peers();
         if let Some(of_socket) = peers.get_mut(cookie) {
             let gone = if is_connected { before } else { std::slice::from_ref(noted) };
-            of_socket.retain(|it| !gone.iter().any(|gone| Arc::ptr_eq(gone, it)));
-            if of_socket.is_empty() {
+            of_socket.noted.retain(|it| !gone.iter().any(|gone| Arc::ptr_eq(gone, it)));
+            if of_socket.noted.is_empty() {
                 peers.remove(cookie);
             }
         }
@@ -99,20 +126,20 @@ impl Peers {
         socket: impl AsFd,
     ) -> Result<Vec<(Sid, Sid)>> {
         let cookie = socket_cookie(socket)?;
-        let noted = self.peers().get(&cookie).cloned().unwrap_or_default();
+        let noted = self.peers().get(&cookie).map(|it| it.noted.clone()).unwrap_or_default();
         let label = |noted: Arc<Noted>| match &noted.peer {
             Peer::Inside(sid) => Ok((*sid, *sid)),
             Peer::Abstract(name) => Ok(abstract_label(state, name)),
             Peer::File { status, path } => {
-                let label = state.labels.of_file(status, || Ok(path.clone()))?;
+                let label = state.labels.of_file(status, FileRef::None, || Ok(path.clone()))?;
                 Ok((label.before(), label.sid))
             }
         };
         noted.into_iter().map(label).collect()
     }
 
-    fn peers(&self) -> MutexGuard<'_, HashMap<u64, Vec<Arc<Noted>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn peers(&self) -> MutexGuard<'_, HashMap<u64, Connected>> {
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -124,10 +151,12 @@ impl SocketManager {
         state: &MonitorState,
         socket: &OwnedFd,
         name: &SocketAddrUnix,
-    ) -> Vec<(Sid, Sid)> {
+    ) -> std::result::Result<Vec<(Sid, Sid)>, Forgotten> {
         match self.peers.labels(state, socket) {
-            Ok(labels) if !labels.is_empty() => labels,
-            _ => self.label_by_name(state, name).into_iter().collect(),
+            Ok(labels) if !labels.is_empty() => Ok(labels),
+            // By now, the name may be another's.
+            _ if self.peers.has_forgotten.load(Ordering::Relaxed) => Err(Forgotten),
+            _ => Ok(self.label_by_name(state, socket, name).into_iter().collect()),
         }
     }
 }

@@ -10,6 +10,7 @@ use std::{
     ffi::OsString,
     fs::File,
     io::Write as _,
+    os::unix::fs::FileExt as _,
     path::Path,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -21,7 +22,8 @@ use std::{
 ///
 /// `DIRECTORY MANNER COMMAND…`: runs the command under `DIRECTORY/before.toml`, and when
 /// `DIRECTORY/ready` is there under `DIRECTORY/after.toml`. Writes `DIRECTORY/receipt.json`, then
-/// `DIRECTORY/changed`.
+/// `DIRECTORY/changed`. Meanwhile, as somebody outside, it writes what `DIRECTORY/rewrite`
+/// holds into `DIRECTORY/area`, at 8, again and again.
 pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     let inherited = Inherited::capture();
     let directory = arguments.next().expect("a directory");
@@ -64,6 +66,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
             while !home.join("ready").exists() {
                 std::thread::sleep(Duration::from_millis(2));
             }
+            meddle(&home);
             let receipt = match &booleans {
                 Some(booleans) => booleans.set(&control, &changing, mode),
                 None => change(&control, &changing, &after.cil, mode),
@@ -121,6 +124,21 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
             eprintln!("dewar: {error}");
             std::process::exit(125)
         }
+    }
+}
+
+/// What somebody outside does meanwhile, if the test asks for it.
+fn meddle(home: &Path) {
+    let (rewrite, changed) = (home.join("rewrite"), home.join("changed"));
+    if let Ok(bytes) = std::fs::read(rewrite) {
+        let area = File::options().write(true).open(home.join("area")).expect("the file");
+        std::thread::spawn(move || {
+            while !changed.exists() {
+                for _ in 0..1000 {
+                    area.write_all_at(&bytes, 8).expect("write");
+                }
+            }
+        });
     }
 }
 

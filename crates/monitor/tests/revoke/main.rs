@@ -4,8 +4,13 @@
 //! Python under one profile, changes to another when the script is ready, and tells the script when
 //! the change is complete.
 
+mod borrowed;
+mod chains;
+mod deleted;
 mod dewar;
 mod held;
+mod late;
+mod local;
 mod network;
 mod reach;
 mod seizing;
@@ -25,5 +30,16 @@ fn main() -> ExitCode {
     if arguments.nth(1).is_some_and(|first| first == "--as-dewar") {
         dewar::main(arguments);
     }
-    trials::run(&[held::CASES, network::CASES, reach::CASES, seizing::CASES, settled::CASES])
+    trials::run(&[
+        borrowed::CASES,
+        chains::CASES,
+        deleted::CASES,
+        held::CASES,
+        late::CASES,
+        local::CASES,
+        network::CASES,
+        reach::CASES,
+        seizing::CASES,
+        settled::CASES,
+    ])
 }

@@ -8,7 +8,6 @@ use serde_json::json;
 use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream, UdpSocket},
-    os::unix::net::UnixListener,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -18,10 +17,11 @@ pub(crate) const CASES: &[Case] = cases![
     connections_on_their_way_end,
     accepted_connections_end,
     connections_to_no_address_at_all_end,
+    connections_to_no_address_end_by_whom_they_reach,
+    ports_of_its_own_are_taken,
     datagram_sockets_are_replaced,
     listening_ends,
-    unix_connections_end,
-    unix_connections_end_whatever_their_peer_is_called,
+    a_stream_that_lingers_holds_up_no_change,
 ];
 
 fn tcp_connections_are_reset(stage: &Stage) {
@@ -129,6 +129,37 @@ say("again", lambda: early.send(b"x"))
     assert_eq!(accepted, [1, 2], "connections that were accepted afterwards");
 }
 
+/// The monitor has its last descriptor, once it has taken what was on its way.
+fn a_stream_that_lingers_holds_up_no_change(stage: &Stage) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+    let port = listener.local_addr().expect("an address").port();
+    let connect = format!("[network]\nconnect = ['127.0.0.1:{port}']\n");
+    let without = format!("{connect}[files]\ndeny = ['${{workspace}}/secret*']\n");
+    let script = format!(
+        r#"
+stream = socket.create_connection(("127.0.0.1", {port}))
+stream.settimeout(0.3)
+try:
+    while True:
+        stream.sendall(bytes(65536))
+except TimeoutError:
+    stream.settimeout(None)
+stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, (1).to_bytes(4, "little") + (3600).to_bytes(4, "little"))
+left, right = socket.socketpair()
+secret = os.open("secret", os.O_RDONLY)
+socket.send_fds(left, [b"x"], [secret, stream.fileno()])
+os.close(secret)
+stream.close()
+change()
+say("received", lambda: right.recv(1))
+"#
+    );
+    let ran = stage.change((&connect, &without), "\"repair\"", &script);
+    check(&ran, &json!({ "received": "" }));
+    assert_eq!(ran.actions("inflight"), ["shutdown"]);
+    assert!(ran.is_complete());
+}
+
 fn accepted_connections_end(stage: &Stage) {
     let port =
         TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").port();
@@ -180,6 +211,48 @@ say("there", lambda: socket.create_connection(("127.0.0.1", {port})))
     let ran = stage.change((&grant(&all), &grant(others)), "\"repair\"", &script);
     check(&ran, &json!({ "send": "ECONNRESET", "again": "EACCES", "there": "EACCES" }));
     assert_eq!(ran.actions("connection"), ["reset"]);
+}
+
+fn connections_to_no_address_end_by_whom_they_reach(stage: &Stage) {
+    let listener = TcpListener::bind("127.0.0.2:0").expect("listen");
+    let port = listener.local_addr().expect("a port").port();
+    let script = format!(
+        r#"
+nowhere = socket.create_connection(("0.0.0.0", {port}), source_address=("127.0.0.2", 0))
+change()
+say("send", lambda: nowhere.send(b"x"))
+"#
+    );
+    let grant = |what: &str| format!("[network]\nconnect = ['{what}']\nbind = ['127.0.0.2:0']\n");
+    let (all, other) = (grant("*:*"), grant(&format!("127.0.0.1:{port}")));
+    let ran = stage.change((&all, &other), "\"repair\"", &script);
+    check(&ran, &json!({ "send": "ECONNRESET" }));
+    assert_eq!(ran.actions("connection"), ["reset"]);
+}
+
+fn ports_of_its_own_are_taken(stage: &Stage) {
+    let script = r#"
+listener, idle = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+client = socket.create_connection(listener.getsockname())
+accepted, _ = listener.accept()
+say("before", lambda: client.send(b"x") + len(accepted.recv(5)))
+listener.close()
+change()
+say("send", lambda: client.send(b"x"))
+say("accept", lambda: idle.accept())
+say("bind", lambda: socket.create_server(("127.0.0.1", 0)))
+say("connect", lambda: socket.create_connection(idle.getsockname()))
+"#;
+    let outside = "[network]\nconnect = ['127.0.0.1:1']\n";
+    let own = format!("{outside}loopback = 'own'\n");
+    let ran = stage.change((&own, outside), "\"repair\"", script);
+    check(
+        &ran,
+        &json!({
+            "before": 2, "send": "ECONNRESET", "accept": "EINVAL", "bind": "EACCES", "connect": "EACCES",
+        }),
+    );
+    assert!(ran.is_complete(), "{}", ran.receipt);
 }
 
 /// A datagram that is begun has an address, which a socket keeps when it is shut down or has its
@@ -242,58 +315,4 @@ say("bind", lambda: other.bind(("127.0.0.1", {port})))
     let ran = stage.change((&bind, none), "\"repair\"", &script);
     check(&ran, &json!({ "accept": "EINVAL", "listen": "EACCES", "bind": "EACCES" }));
     assert_eq!(ran.actions("listener"), ["reset"]);
-}
-
-fn unix_connections_end(stage: &Stage) {
-    let path = stage.path().join("service");
-    let listener = UnixListener::bind(&path).expect("bind");
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o777))
-        .expect("chmod");
-    let peer = std::thread::spawn(move || {
-        let (mut peer, _) = listener.accept().expect("accept");
-        let mut bytes = Vec::new();
-        peer.read_to_end(&mut bytes).expect("read");
-        bytes
-    });
-    let grant = format!("[network]\nconnect = ['unix:{}']\n", path.display());
-    let ran = stage.change(
-        (&grant, ""),
-        "\"repair\"",
-        r#"
-service = socket.socket(socket.AF_UNIX)
-service.connect("service")
-service.send(b"before")
-change()
-say("send", lambda: service.send(b"after"))
-say("receive", lambda: service.recv(5))
-say("new", lambda: socket.socket(socket.AF_UNIX).connect("service"))
-"#,
-    );
-    check(&ran, &json!({ "send": "EPIPE", "receive": "", "new": "EACCES" }));
-    assert_eq!(ran.actions("connection"), ["shutdown"]);
-    assert_eq!(peer.join().expect("a peer"), b"before");
-}
-
-fn unix_connections_end_whatever_their_peer_is_called(stage: &Stage) {
-    let (made, renamed) = (stage.path().join("made"), stage.path().join("renamed"));
-    let listener = UnixListener::bind(&made).expect("bind");
-    std::fs::rename(&made, &renamed).expect("rename");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(&renamed, mode).expect("chmod");
-    let grant = format!("[network]\nconnect = ['unix:{}']\n", renamed.display());
-    let ran = stage.change(
-        (&grant, ""),
-        "\"repair\"",
-        r#"
-service = socket.socket(socket.AF_UNIX)
-service.connect("renamed")
-own = socket.socket(socket.AF_UNIX)
-own.bind("made")
-change()
-say("send", lambda: service.send(b"after"))
-"#,
-    );
-    drop(listener);
-    check(&ran, &json!({ "send": "EPIPE" }));
-    assert_eq!(ran.actions("connection"), ["shutdown"]);
 }

@@ -2,13 +2,14 @@
 
 use crate::{
     Case, cases,
-    stage::{Stage, check},
+    stage::{Booleans, Stage, check},
 };
 use serde_json::json;
 
 pub(crate) const CASES: &[Case] = cases![
     an_exec_that_is_held_up_by_a_tracer_holds_up_no_change,
     an_exec_in_several_domains_is_held_up_by_nobody,
+    a_traced_process_is_killed_for_what_no_rule_for_files_labels,
 ];
 
 /// It waits for its other thread, which its tracer does not let end: nobody can be seized then.
@@ -166,4 +167,35 @@ change()
     );
     check(&ran, &json!({ "built": 0, "stuck": 0, "refused": 1 }));
     assert!(ran.is_complete(), "{}", ran.receipt);
+}
+
+/// Nothing but a transition gives it its label.
+fn a_traced_process_is_killed_for_what_no_rule_for_files_labels(stage: &Stage) {
+    let added = "(boolean gate true) (type made_t) (roletype object_r made_t)
+        (typetransition main_t workspace_t file \"made\" made_t)
+        (allow main_t made_t (file (create getattr open write)))
+        (booleanif gate (true (allow main_t made_t (file (read)))))";
+    let ran = stage.set(
+        Booleans { added, set: &[("gate", false)], ..Booleans::default() },
+        r#"
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+child = os.fork()
+if child == 0:
+    fd = os.open("made", os.O_CREAT | os.O_RDWR)
+    libc.ptrace(0, 0, 0, 0)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os._exit(0)
+os.waitpid(child, 0)
+change()
+time.sleep(0.1)
+said["end"] = os.waitpid(child, os.WNOHANG)[1]
+if not said["end"]:
+    os.kill(child, signal.SIGKILL)
+say("again", lambda: os.open("made", os.O_RDONLY))
+"#,
+    );
+    check(&ran, &json!({ "end": libc::SIGKILL, "again": "EACCES" }));
+    assert!(ran.is_complete(), "{}", ran.receipt);
+    assert_eq!(ran.actions("descriptor"), ["killed"]);
 }

@@ -4,7 +4,7 @@ use crate::user::{User, program};
 use serde_json::Value;
 use std::{
     path::Path,
-    process::{Output, Stdio},
+    process::{Command, Output, Stdio},
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -117,6 +117,18 @@ impl Stage {
         self.change(("", ""), "\"end\"", script)
     }
 
+    /// The small Dewar; if the test has made a file `mounts`, a script of a shell, then as it says
+    /// and in namespaces of its own.
+    fn command(&self) -> Command {
+        if !self.path().join("mounts").exists() {
+            return self.user.command(program(), self.path());
+        }
+        let mut command = self.user.command(Path::new("unshare"), self.path());
+        let then = ". ./mounts; exec \"$0\" \"$@\"";
+        command.args(["-Urm", "sh", "-ec", then]).arg(program());
+        command
+    }
+
     /// Runs a script that calls `change()` once, first under the profile `workspace` with the lines
     /// `before`, then with the lines `after`.
     pub(crate) fn change(&self, (before, after): (&str, &str), mode: &str, script: &str) -> Ran {
@@ -124,7 +136,7 @@ impl Stage {
             self.file(name, &format!("extends = 'workspace'\n{lines}"));
         }
         self.file("script.py", &format!("{PRELUDE}{script}\nprint(json.dumps(said))\n"));
-        let mut command = self.user.command(program(), self.path());
+        let mut command = self.command();
         command.arg("--as-dewar").arg(self.path()).arg(mode).args(["python3", "script.py"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("start");

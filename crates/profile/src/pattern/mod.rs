@@ -5,6 +5,7 @@
 
 mod common;
 mod parse;
+mod text;
 
 pub(crate) use common::Entangled;
 pub(crate) use parse::parse;
@@ -135,6 +136,15 @@ impl Pattern {
         });
         let parts = parts.collect::<Option<Vec<&str>>>()?;
         Some(format!("/{}", parts.join("/")))
+    }
+
+    /// The path before the first glob in it.
+    pub(crate) fn literal_start(&self) -> String {
+        let texts = self.components.iter().map_while(|component| match component {
+            Component::Literal(text) => Some(text.as_str()),
+            _ => None,
+        });
+        format!("/{}", texts.collect::<Vec<_>>().join("/"))
     }
 
     /// The part of it that is a path without globs, with nothing below it.

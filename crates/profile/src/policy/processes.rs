@@ -119,6 +119,11 @@ pub(crate) fn write(
     let mut started = std::collections::BTreeSet::new();
     let mut programs = std::collections::BTreeSet::new();
     for entry in entries {
+        let rights = &nodes[entry.node].rights[entry.into];
+        if rights.denied.or(rights.hidden).is_some() {
+            // It leads out of the one domain, and the other may not even read it.
+            continue;
+        }
         let (place, node) = (Some(entry.place), &nodes[entry.node].type_name);
         let (from, into) = (&types[entry.from], &types[entry.into]);
         if started.insert((entry.from, entry.into)) {

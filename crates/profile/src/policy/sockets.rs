@@ -21,6 +21,9 @@ const UNIX: &[(&str, &str)] = &[("unix_stream_socket", "create bind connect list
 /// The same for datagrams, if some rule is about datagrams, and so every send is decided.
 const DATAGRAM: &[(&str, &str)] = &[("unix_dgram_socket", "create bind connect sendto")];
 const TCP: &[(&str, &str)] = &[("tcp_socket", "create bind connect listen")];
+/// Ports of the machine's loopback that the run has bound itself.
+const OWN_PORTS: &[(&str, &str)] = &[("tcp_socket", "loopback_bind")];
+const OWN_PORTS_CONNECT: &[(&str, &str)] = &[("tcp_socket", "connectto")];
 const UDP: &[(&str, &str)] = &[("udp_socket", "create bind connect")];
 const NETLINK: &str = "create bind connect";
 const NAME_CONNECT: &[(&str, &str)] = &[("endpoint", "name_connect sendto")];
@@ -72,6 +75,13 @@ pub(crate) fn write(
             let given: Vec<_> =
                 given.flat_map(endpoints_of).filter(|(_, rule)| used(rule)).collect();
             write_families((domain, name), datagrams, &given, out);
+            if let Some(place) = own_ports(profile, clauses, index) {
+                out.allow(Some(place), name, "self", TCP);
+                out.allow(Some(place), name, "self", OWN_PORTS);
+                for owner in types {
+                    out.allow(Some(place), name, owner, OWN_PORTS_CONNECT);
+                }
+            }
         }
     }
     let mut taken = write_endpoints((profile, types), hosts, clauses, out);
@@ -92,6 +102,18 @@ pub(crate) fn write(
         }
     }
     taken
+}
+
+/// What grants a domain ports of its own on the loopback, if no clause has taken some address
+/// there: whose port is at which, no rule can say.
+fn own_ports(profile: &Profile, clauses: &[Clause], domain: usize) -> Option<TextSpan> {
+    let is_about = |object: &ClauseObject| match object {
+        ClauseObject::Endpoints(host, rules) => {
+            host.touches_loopback() && rules.iter().any(|rule| rule.protocol == Protocol::Tcp)
+        }
+        _ => false,
+    };
+    Standing::new(profile.own_ports, about(clauses, domain), is_about, false).granted
 }
 
 fn is_withheld(node: &Node, domain: usize) -> bool {
@@ -294,7 +316,17 @@ mod tests {
     #[test]
     fn every_class_and_permission_in_the_tables_exists() {
         let unix = [STREAM_CONNECT, STREAM_BIND, DATAGRAM_CONNECT, DATAGRAM_BIND].concat();
-        let tables = [UNIX, DATAGRAM, TCP, UDP, NAME_CONNECT, NAME_BIND, unix.as_slice()];
+        let tables = [
+            UNIX,
+            DATAGRAM,
+            TCP,
+            OWN_PORTS,
+            OWN_PORTS_CONNECT,
+            UDP,
+            NAME_CONNECT,
+            NAME_BIND,
+            unix.as_slice(),
+        ];
         for (class, permissions) in tables.concat() {
             let class = Class::by_name(class).expect(class);
             for permission in permissions.split(' ') {

@@ -15,6 +15,7 @@ pub(crate) fn variables() -> Variables {
         private_network: true,
         registries: registries(),
         shares_memory: false,
+        confidential: Vec::new(),
         kept: vec!["/home/me/.cache/dewar".into(), "/home/me/{a}*/dewar".into()],
         fixed: vec!["/home/me/work/audit".into()],
         led: vec![("/home/me/work/.envrc".into(), "/home/me/work/env".into())],
@@ -57,7 +58,15 @@ pub(crate) fn compile(text: &str) -> Result<Compiled, ProfileErrors> {
 
 /// The same for any source.
 pub(crate) fn compile_source(source: &Source) -> Result<Compiled, ProfileErrors> {
-    load(source, &variables(), &mut |names| names.iter().map(|name| addresses(name)).collect())
+    compile_in(source, &variables())
+}
+
+/// The same where variables stand for something else.
+pub(crate) fn compile_in(
+    source: &Source,
+    variables: &Variables,
+) -> Result<Compiled, ProfileErrors> {
+    load(source, variables, &mut |names| names.iter().map(|name| addresses(name)).collect())
 }
 
 fn addresses(name: &str) -> profile::Addresses {

@@ -342,6 +342,10 @@ fn listening() -> Judge {
                 else {
                     continue;
                 };
+                // At the loopback alone, it is not open to everybody.
+                if local.starts_with("0100007F:") {
+                    continue;
+                }
                 let port = local.split(':').nth(1).and_then(|it| u16::from_str_radix(it, 16).ok());
                 let is_own = own.iter().any(|it| it == &format!("socket:[{inode}]"));
                 if is_own && port.is_some_and(|it| TcpStream::connect(("127.0.0.1", it)).is_ok()) {

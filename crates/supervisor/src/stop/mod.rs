@@ -1,16 +1,17 @@
 //! Stopping every thread of the sandbox for a moment.
 
+mod borrowed;
 mod seizing;
 
 use crate::{
     execs::Execs,
     sys::{
-        memory,
         ptrace::{self, Registers, State},
         thread::{same_descriptors, same_memory},
     },
     targets::Targets,
 };
+use borrowed::Borrowed;
 use proc::{ProcessTree, none_if_gone};
 use rustix::io::{Errno, Result};
 use seizing::{Vigil, is_traced};
@@ -33,9 +34,6 @@ pub const PAUSE: Duration = Duration::from_micros(50);
 /// So long is a thread waited for that was killed.
 const DYING: Duration = Duration::from_secs(1);
 
-/// The `syscall` instruction.
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
-
 /// The threads of the sandbox, held by the calling thread. Dropped, they go on.
 pub struct Stopped<'a> {
     targets: &'a Targets,
@@ -46,22 +44,25 @@ pub struct Stopped<'a> {
     left_alone: BTreeSet<u32>,
     /// Calls that wait in their place go on waiting, and stop when they are done.
     leaves_waits: bool,
+    /// Threads that had ended when they were to be seized at the last look, each with its process.
+    ended: BTreeMap<u32, u32>,
+    /// How many have ended that were held.
+    gone: u64,
 }
 
 struct Thread {
     pid: u32,
     /// `None` while it has not stopped.
     signal: Option<i32>,
-    /// A call was made in its place: its registers before.
-    before: Option<(Registers, u64)>,
+    /// Calls are made in its place: what it was before.
+    before: Option<Borrowed>,
 }
 
 impl<'a> Stopped<'a> {
     /// Nobody yet.
     pub fn new(targets: &'a Targets) -> Self {
-        let refused = BTreeSet::new();
-        let left_alone = BTreeSet::new();
-        Self { targets, threads: HashMap::new(), refused, left_alone, leaves_waits: false }
+        let (threads, refused, left_alone, ended) = Default::default();
+        Self { targets, threads, refused, left_alone, leaves_waits: false, ended, gone: 0 }
     }
 
     /// The same, which lets calls wait that are made in the place of threads.
@@ -88,17 +89,27 @@ impl<'a> Stopped<'a> {
     }
 
     fn stop_all(&mut self, vigil: &Vigil, until: Instant) -> Result<bool> {
+        let mut quiet = 0;
         loop {
-            // One that runs can make others; when none did before a look that found nobody new, the
-            // list is complete.
-            let waiting = self.is_waiting();
-            if self.seize_new(vigil)? {
+            // One that runs can make others, and what one has made that ends during a look can move
+            // to where was looked already: to whoever takes orphans, where the next look finds it.
+            // When none ran before two looks that found nobody new, and nobody that was listed
+            // ended, the list is complete.
+            let (waiting, gone) = (self.is_waiting(), self.gone);
+            let is_new = self.seize_new(vigil)?;
+            self.scan();
+            if is_new || self.gone != gone {
+                quiet = 0;
                 self.wait_for_all(PATIENCE);
-            } else if !waiting {
-                return Ok(self.refused.is_empty());
-            } else {
+            } else if waiting {
+                quiet = 0;
                 std::thread::sleep(PAUSE);
                 self.scan();
+            } else {
+                quiet += 1;
+            }
+            if quiet == 2 {
+                return Ok(self.refused.is_empty());
             }
             if !self.refused.is_empty() || Instant::now() > until {
                 return Ok(false);
@@ -133,10 +144,11 @@ impl<'a> Stopped<'a> {
             })
     }
 
-    /// The processes that are to be waited for.
+    /// The processes that are to be waited for, and those whose threads end before they are seized.
     pub fn waited_for(&self) -> BTreeSet<u32> {
         let late = self.late().filter(|(tid, thread)| !self.waits_for_child(*tid, thread.pid));
-        late.map(|(_, thread)| thread.pid).collect()
+        let moving = self.ended.values().copied().filter(|pid| lives(&self.targets.tree, *pid));
+        late.map(|(_, thread)| thread.pid).chain(moving).collect()
     }
 
     fn hold(&mut self, pid: u32, tid: u32, signal: Option<i32>) {
@@ -194,6 +206,7 @@ impl<'a> Stopped<'a> {
         let signal = match state {
             State::Gone => {
                 self.threads.remove(&tid);
+                self.gone += 1;
                 return;
             }
             State::Stopped { signal } => Some(signal),
@@ -236,20 +249,14 @@ impl<'a> Stopped<'a> {
         processes
     }
 
-    /// Makes ready to make calls in the place of a stopped thread; where a `syscall` instruction
-    /// lies.
-    pub fn borrow(&mut self, tid: u32) -> Result<(Registers, u64)> {
+    /// Makes ready to make calls in the place of a stopped thread; its own registers.
+    pub fn borrow(&mut self, tid: u32) -> Result<Registers> {
         let thread = self.threads.get_mut(&tid).ok_or(Errno::SRCH)?;
-        let registers = match &thread.before {
-            Some((registers, _)) => *registers,
-            None => {
-                let registers = Registers::of(tid)?;
-                let mask = ptrace::block_signals(tid, !0)?;
-                thread.before = Some((registers, mask));
-                registers
-            }
+        let before = match thread.before.take() {
+            Some(before) => before,
+            None => Borrowed::take(tid)?,
         };
-        Ok((registers, gadget(&self.targets.tree, tid, &registers)?))
+        Ok(thread.before.insert(before).registers)
     }
 
     /// Ends, by `EACCES`, what waits for a lock of one of these descriptors of a process, in the
@@ -259,7 +266,7 @@ impl<'a> Stopped<'a> {
         let stand = stand.filter(|(_, thread)| thread.pid == pid && thread.signal.is_some());
         for (own, thread) in stand.filter(|(own, _)| **own == tid || same_descriptors(**own, tid)) {
             let registers = match &thread.before {
-                Some((registers, _)) => Ok(*registers),
+                Some(before) => Ok(before.registers),
                 None => Registers::of(*own),
             };
             let Ok(registers) = registers else { continue };
@@ -268,7 +275,7 @@ impl<'a> Stopped<'a> {
             }
             let ended = registers.returning(Errno::ACCESS);
             match &mut thread.before {
-                Some((registers, _)) => *registers = ended,
+                Some(before) => before.registers = ended,
                 // It is dead: nothing else makes this fail.
                 None => drop(ended.restore(*own)),
             }
@@ -285,10 +292,9 @@ impl<'a> Stopped<'a> {
             if let (true, Some(signal)) = (pids.contains(&thread.pid), thread.signal) {
                 let thread = self.threads.remove(&tid);
                 let before = thread.and_then(|thread| thread.before);
-                if let Some((registers, mask)) = before {
-                    give_back(tid, &registers, mask, signal);
-                } else {
-                    let_go(tid, signal);
+                match before {
+                    Some(before) => before.give_back(tid, signal),
+                    None => let_go(tid, signal),
                 }
             }
         }
@@ -297,36 +303,6 @@ impl<'a> Stopped<'a> {
     /// Whether a thread of `pid` has not stopped.
     pub fn is_late(&self, pid: u32) -> bool {
         self.late().any(|(_, thread)| thread.pid == pid)
-    }
-}
-
-/// Puts back what was borrowed. The kernel decides by the registers whether the call that was
-/// interrupted is made anew, and does so only on the way from a stop of this kind.
-fn give_back(tid: u32, registers: &Registers, mask: u64, due: i32) {
-    let restored = registers
-        .restore(tid)
-        .and_then(|()| ptrace::block_signals(tid, mask))
-        .and_then(|_| ptrace::interrupt(tid))
-        .and_then(|()| ptrace::go_on(tid));
-    if restored.is_err() {
-        // It is dead: nothing else makes these fail.
-        return let_go(tid, due);
-    }
-    loop {
-        match ptrace::poll(tid) {
-            None => std::thread::yield_now(),
-            Some(State::Gone) => return,
-            Some(State::AtCall | State::Forked) => {
-                let _ = ptrace::go_on(tid);
-            }
-            Some(State::Stopped { signal: 0 }) => return let_go(tid, due),
-            Some(State::Stopped { signal }) => {
-                if due != 0 {
-                    ptrace::send(tid, due);
-                }
-                return let_go(tid, signal);
-            }
-        }
     }
 }
 
@@ -373,19 +349,4 @@ pub fn is_running(tree: &ProcessTree, tid: u32) -> bool {
 /// thread.
 fn run_state(tree: &ProcessTree, tid: u32) -> Result<Option<char>> {
     none_if_gone(tree.proc.stat(tid).map(|stat| Some(stat.state)))
-}
-
-/// Where in the memory of a stopped thread a `syscall` instruction lies: the one that it has just
-/// executed, or one of the kernel's own code page in it.
-fn gadget(tree: &ProcessTree, tid: u32, registers: &Registers) -> Result<u64> {
-    let at = registers.instruction_pointer().wrapping_sub(2);
-    let mut code = [0; 2];
-    if memory::read(tid, at, &mut code) == Ok(2) && code == SYSCALL {
-        return Ok(at);
-    }
-    let start = proc::vdso(&tree.proc.maps(tid)?).ok_or(Errno::NOEXEC)?;
-    let mut code = vec![0; 8192];
-    let got = memory::read(tid, start, &mut code)?;
-    let found = code[..got].windows(2).position(|two| two == SYSCALL);
-    found.map(|offset| start + offset as u64).ok_or(Errno::NOEXEC)
 }

@@ -86,14 +86,17 @@ impl Vigil {
 }
 
 impl Stopped<'_> {
-    /// Seizes what is not held yet; whether there was any.
+    /// Seizes what is not held yet; whether there was any, or one that has ended since it was
+    /// listed: before that it may have made another, which was not.
     pub(super) fn seize_new(&mut self, vigil: &Vigil) -> Result<bool> {
-        let mut any = false;
-        for pid in self.targets.tree.inside()? {
+        let (pids, mut any) = self.targets.tree.look_inside()?;
+        let ended = std::mem::take(&mut self.ended);
+        for pid in pids {
             if self.refused.contains(&pid) || self.left_alone.contains(&pid) {
                 continue;
             }
             let tids = self.targets.tree.proc.threads(pid)?;
+            any |= tids.is_empty();
             if is_traced(&self.targets.tree, &tids) {
                 self.refused.insert(pid);
                 continue;
@@ -114,7 +117,11 @@ impl Stopped<'_> {
                     Err(Errno::PERM) if is_alive(&self.targets.tree, tid) => {
                         self.refused.insert(pid);
                     }
-                    Err(_) => {}
+                    // Those that nobody waits for are there at each look.
+                    Err(_) => {
+                        any |= !ended.contains_key(&tid);
+                        self.ended.insert(tid, pid);
+                    }
                 }
             }
         }

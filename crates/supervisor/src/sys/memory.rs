@@ -2,7 +2,10 @@
 #![allow(unsafe_code)]
 
 use rustix::io::{Errno, Result};
-use std::os::fd::OwnedFd;
+use std::{
+    os::fd::{AsRawFd as _, BorrowedFd, OwnedFd},
+    ptr::NonNull,
+};
 
 /// Reads up to `buffer.len()` bytes at `address` of thread `tid`; the count is short where the
 /// mapping ends (process_vm_readv(2)).
@@ -37,4 +40,36 @@ pub fn sealed_nothing() -> Result<OwnedFd> {
     let file = memfd_create(c"nothing", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
     Ok(file)
+}
+
+/// The first page of a file, mapped for nobody to look at. Dropped, it is gone.
+#[derive(Debug)]
+pub struct Mapped(NonNull<libc::c_void>);
+
+impl Mapped {
+    const BYTES: usize = 1;
+
+    /// Maps a file that is open for reading.
+    pub fn new(file: BorrowedFd<'_>) -> Result<Self> {
+        let (protection, flags) = (libc::PROT_NONE, libc::MAP_PRIVATE);
+        let (anywhere, fd) = (std::ptr::null_mut(), file.as_raw_fd());
+        // SAFETY: without an address the kernel maps where nothing is, so no memory in use changes.
+        let address = unsafe { libc::mmap(anywhere, Self::BYTES, protection, flags, fd, 0) };
+        let address = NonNull::new(address).filter(|it| it.as_ptr() != libc::MAP_FAILED);
+        let failed = || Errno::from_io_error(&std::io::Error::last_os_error());
+        address.map(Self).ok_or_else(|| failed().unwrap_or(Errno::NOMEM))
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.0.as_ptr() as u64
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: `self.0` is a mapping of `BYTES` that `new` has made, and nothing refers to it.
+        unsafe { libc::munmap(self.0.as_ptr(), Self::BYTES) };
+    }
 }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub mod clock;
+pub mod closing;
 pub mod limit;
 pub mod memory;
 pub(crate) mod notify;

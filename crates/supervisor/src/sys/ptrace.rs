@@ -4,6 +4,7 @@
 
 use libc::{PTRACE_EVENT_CLONE, PTRACE_EVENT_FORK, PTRACE_EVENT_VFORK};
 use rustix::io::{Errno, Result};
+use std::ops::Range;
 
 /// A seized thread, and its process. Dropped without a wait, it stays seized until the calling
 /// thread ends, which kills it (`PTRACE_O_EXITKILL`).
@@ -122,6 +123,11 @@ impl Registers {
         self.0.rip
     }
 
+    /// Whether the thread has run lent code to its end: it stands in `code`, with the table done.
+    pub fn have_run(&self, code: Range<u64>, end: u64) -> bool {
+        code.contains(&self.0.rip) && self.0.rbx == end && self.0.rbp == end
+    }
+
     /// What the call that has just ended returned.
     pub fn result(&self) -> Result<u64> {
         result(self.0.rax)
@@ -152,13 +158,13 @@ impl Registers {
             rbx: table,
             rbp: end,
             orig_rax: u64::MAX,
-            eflags: 0x202,
+            eflags: PLAIN,
             ..self.0
         })
     }
 
     /// The same, about to make a call by the `syscall` instruction at `gadget`; of a call that was
-    /// interrupted, nothing is left.
+    /// interrupted, nothing is left, nor of flags that interrupt the thread (`TF`).
     pub fn calling(&self, gadget: u64, number: i64, args: [u64; 6]) -> Self {
         let [rdi, rsi, rdx, r10, r8, r9] = args;
         let (rax, orig_rax) = (number.cast_unsigned(), u64::MAX);
@@ -166,6 +172,7 @@ impl Registers {
             rip: gadget,
             rax,
             orig_rax,
+            eflags: PLAIN,
             rdi,
             rsi,
             rdx,
@@ -176,6 +183,9 @@ impl Registers {
         })
     }
 }
+
+/// Flags of a thread that is not single-stepped: interrupts are on.
+const PLAIN: u64 = 0x202;
 
 /// What a system call means that returns `word`.
 pub fn result(word: u64) -> Result<u64> {
@@ -191,6 +201,11 @@ pub fn seize(tid: u32) -> Result<()> {
     let births = libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE;
     request(libc::PTRACE_SEIZE, tid, (libc::PTRACE_O_TRACESYSGOOD | births) as usize)?;
     interrupt(tid)
+}
+
+/// Seizes `tid`, which runs on. It is let go when the calling thread ends.
+pub fn follow(tid: u32) -> Result<()> {
+    request(libc::PTRACE_SEIZE, tid, 0)
 }
 
 /// Makes a seized thread stop (again).
@@ -236,6 +251,79 @@ pub fn block_signals(tid: u32, mask: u64) -> Result<u64> {
 /// Of `linux/ptrace.h`.
 const GETSIGMASK: libc::c_uint = 0x420a;
 const SETSIGMASK: libc::c_uint = 0x420b;
+const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
+const GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+
+/// Where a thread has told the kernel of its restartable sequence (`struct rseq`), and by what.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RseqArea {
+    /// The address of its `struct rseq`.
+    pub address: u64,
+    /// The size that it was registered with.
+    pub len: u32,
+    /// What stands before the code that goes on for an interrupted sequence.
+    pub signature: u32,
+    flags: u32,
+    pad: u32,
+}
+
+/// The one of a stopped thread; `None` if it has registered none, or the kernel knows of none.
+///
+/// # Errors
+///
+/// Those of ptrace(2): `EIO` where the kernel has sequences, and does not tell (before Linux 5.13).
+pub fn rseq_area(tid: u32) -> Result<Option<RseqArea>> {
+    let mut area = RseqArea::default();
+    let size = size_of::<RseqArea>();
+    // SAFETY: GET_RSEQ_CONFIGURATION writes at most `addr` bytes, of which `area` has as many; it
+    // is plain integers.
+    let got =
+        unsafe { libc::ptrace(GET_RSEQ_CONFIGURATION, tid as libc::pid_t, size, &raw mut area) };
+    if got != -1 {
+        return Ok((area.address != 0).then_some(area));
+    }
+    match last_errno() {
+        Errno::IO if !has_sequences() => Ok(None),
+        error => Err(error),
+    }
+}
+
+/// Whether the kernel has restartable sequences, for whoever is under the filters of this process.
+fn has_sequences() -> bool {
+    const UNREGISTER: u32 = 1;
+    // SAFETY: nobody has registered an area at null, so that nothing is changed by taking it back.
+    let code = unsafe { libc::syscall(libc::SYS_rseq, 0_usize, 0_u32, UNREGISTER, 0_u32) };
+    code == 0 || last_errno() != Errno::NOSYS
+}
+
+/// What the kernel says of a thread that is stopped at a call (`struct ptrace_syscall_info`).
+#[repr(C)]
+#[derive(Default)]
+struct CallInfo {
+    op: u8,
+    reserved: u8,
+    flags: u16,
+    arch: u32,
+    instruction_pointer: u64,
+    stack_pointer: u64,
+    number: u64,
+    args: [u64; 6],
+}
+
+/// Whether a stopped thread enters this very call, by the `syscall` instruction at `gadget`.
+pub fn is_entering(tid: u32, gadget: u64, number: i64, args: [u64; 6]) -> Result<bool> {
+    let (mut info, size) = (CallInfo::default(), size_of::<CallInfo>());
+    // SAFETY: GET_SYSCALL_INFO writes at most `addr` bytes, of which `info` has as many; it is
+    // plain integers.
+    if unsafe { libc::ptrace(GET_SYSCALL_INFO, tid as libc::pid_t, size, &raw mut info) } == -1 {
+        return Err(last_errno());
+    }
+    // `PTRACE_SYSCALL_INFO_ENTRY` and `AUDIT_ARCH_X86_64`.
+    Ok((info.op, info.arch) == (1, 0xc000_003e)
+        && info.instruction_pointer == gadget.wrapping_add(2)
+        && (info.number, info.args) == (number.cast_unsigned(), args))
+}
 
 /// What a seized thread has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,8 +390,7 @@ const AT_CALL: i32 = libc::SIGTRAP | 0x80;
 
 fn request(request: libc::c_uint, tid: u32, data: usize) -> Result<()> {
     let none = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: SEIZE, INTERRUPT and DETACH read no memory of ours: `addr` is null and `data` an
-    // integer.
+    // SAFETY: SEIZE, INTERRUPT and DETACH read no memory of ours: null, and `data`, an integer.
     let code = unsafe { libc::ptrace(request, tid as libc::pid_t, none, data) };
     if code == -1 { Err(last_errno()) } else { Ok(()) }
 }

@@ -82,6 +82,7 @@ impl Listeners {
                 continue;
             }
             let mut address = resolve(&wanted.address).map_err(cannot)?;
+            insist_on_free(address).map_err(cannot)?;
             for own in &mut made.workers {
                 let listener = tcp_listener(address).map_err(cannot)?;
                 // Port 0 is whichever is free, the same for all.
@@ -111,11 +112,24 @@ pub(crate) fn with_form(error: io::Error, form: &str) -> io::Error {
     }
 }
 
-fn tcp_listener(address: SocketAddr) -> io::Result<TcpListener> {
+/// Refuses an address at which somebody listens, also by a socket that shares its port: half of the
+/// requests would be that one's.
+fn insist_on_free(address: SocketAddr) -> io::Result<()> {
+    let fd = tcp_socket(address)?;
+    bind(&fd, &address)?;
+    Ok(listen(&fd, 1)?)
+}
+
+fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = socket_with(family, SocketType::STREAM, flags, None)?;
     set_socket_reuseaddr(&fd, true)?;
+    Ok(fd)
+}
+
+fn tcp_listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let fd = tcp_socket(address)?;
     set_socket_reuseport(&fd, true)?;
     bind(&fd, &address)?;
     listen(&fd, BACKLOG)?;

@@ -88,7 +88,7 @@ impl Stage {
         // Programs find themselves in `/proc/self/exe`.
         std::os::unix::fs::chown(&performer, Some(NOBODY), Some(NOBODY))?;
         let stage = Self { directory, ids: ordinary_user() };
-        std::fs::copy(dewar(), stage.dewar()).context("cannot copy `dewar`")?;
+        test_support::copy_program(dewar(), &stage.dewar());
         // Programs come as far up: nobody's, not even root's without capabilities, to change.
         std::os::unix::fs::chown(stage.directory.path(), Some(NOBODY), Some(NOBODY))?;
         Ok(stage)

@@ -11,6 +11,7 @@ pub(super) const CASES: &[Case] = cases![
     a_domain_that_may_not_be_entered_is_not_done_without,
     a_script_that_would_enter_a_domain_fails_on_record,
     a_script_whose_interpreter_is_not_granted_fails_on_record,
+    a_program_where_nothing_was_at_the_start_fails_on_record,
 ];
 
 /// As Flask and SELinux have it: the exec fails, also where the program could be executed in the
@@ -38,6 +39,25 @@ fn a_domain_that_may_not_be_entered_is_not_done_without(stage: &Stage) {
         let names = record.denials.iter().map(|denial| denial.missing.join(" "));
         assert!(names.clone().any(|name| name == missing), "{missing}: {:?}", record.denials);
     }
+}
+
+/// The kernel was told at the start what may be executed.
+fn a_program_where_nothing_was_at_the_start_fails_on_record(stage: &Stage) {
+    stage.prepare("mkdir ~/xdir");
+    let profile = stage.profile(
+        "extends = 'workspace'\nfiles.list = ['${home}/xdir']\nfiles.write = ['${home}/xdir/bin']\nfiles.exec = ['${home}/xdir/bin']\n",
+    );
+    let call = Call { profile: Some(&profile), ..stage.call() };
+    let script = bash("mkdir -p ~/xdir/bin && cp /bin/true ~/xdir/bin/hello && ~/xdir/bin/hello");
+    let ran = run(stage.dewar(call, &script), b"");
+    assert_eq!(ran.code(), 126, "{}", ran.err());
+    assert!(ran.err().contains("may not execute"), "{}", ran.err());
+    let record = stage.record();
+    record.explains("/xdir/bin/hello");
+    let denial = &record.denials_of("/xdir/bin/hello")[0];
+    assert!(denial.reason.contains("was not there when the run began"), "{denial:?}");
+    let ran = run(stage.dewar(call, &script), b"");
+    assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
 }
 
 /// What a script is started for is refused by no rule of policy; the record says so all the same.

@@ -1,13 +1,26 @@
 //! Files outside.
 
 use super::{refused, refused_under};
-use crate::{Case, cases, stage::Stage};
-use std::os::unix::fs::MetadataExt as _;
+use crate::{
+    Case, cases,
+    dewar::Call,
+    process::run,
+    stage::{Stage, bash},
+    suite::directory,
+};
+use std::{
+    fs::Permissions,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::Path,
+};
+use test_support::Variant;
 
 pub(super) const CASES: &[Case] = cases![
     secrets_of_the_home_do_not_exist,
+    tokens_in_a_home_below_tmp_are_not_read,
     nothing_is_written_outside_of_the_workspace,
     system_secrets_are_not_read,
+    what_others_may_not_read_of_the_settings_is_read_by_name_alone,
     files_outside_keep_mode_owner_and_times,
     nothing_is_linked_in_or_moved_out,
     device_nodes_are_not_made,
@@ -38,6 +51,23 @@ say(lambda: os.listdir(h + '/.ssh'))",
     assert_eq!(content.expect("the key"), "secret key\n");
 }
 
+fn tokens_in_a_home_below_tmp_are_not_read(stage: &Stage) {
+    let text = "extends = 'workspace'\nnetwork.registries = ['npm']\n";
+    for place in ["/tmp", "/dev/shm"] {
+        let home = directory(Path::new(place)).expect("a home");
+        stage.give(home.path());
+        stage.file(&home.path().join(".npmrc"), "registry=https://127.0.0.1/\ntoken\n");
+        let call = Call { profile: Some(&stage.profile(text)), ..stage.call() };
+        let mut command = stage.dewar(call, &bash("cat ~/.npmrc ~/../*/.npmrc; echo x >>~/.npmrc"));
+        command.env("HOME", home.path());
+        let ran = run(command, b"");
+        assert!(!ran.out().contains("token"), "{place}: {}{}", ran.out(), ran.err());
+        assert!(!ran.status.success(), "{place}: {}", ran.err());
+        let kept = std::fs::read_to_string(home.path().join(".npmrc")).expect("the file");
+        assert!(kept.ends_with("token\n"), "{place}: {kept}");
+    }
+}
+
 fn nothing_is_written_outside_of_the_workspace(stage: &Stage) {
     let (_, record) = refused(
         stage,
@@ -59,6 +89,34 @@ fn system_secrets_are_not_read(stage: &Stage) {
 say(lambda: os.listdir('/etc/ssl/private'))",
     );
     record.explains("/etc/shadow");
+}
+
+fn what_others_may_not_read_of_the_settings_is_read_by_name_alone(stage: &Stage) {
+    // An ordinary user's run is kept away by the modes.
+    if stage.variant != Variant::Root {
+        return;
+    }
+    let settings = directory(Path::new("/etc")).expect("a directory for settings");
+    let make = |name: &str, mode| {
+        let path = settings.path().join(name);
+        std::fs::write(&path, "content\n").expect("write a file");
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("set the mode");
+        path.to_string_lossy().into_owned()
+    };
+    let (token, plain) = (make("token", 0o640), make("plain", 0o644));
+    let closed = settings.path().join("closed");
+    std::fs::create_dir(&closed).expect("create a directory");
+    let inner = make("closed/inner", 0o644);
+    std::fs::set_permissions(closed, Permissions::from_mode(0o750)).expect("set the mode");
+    let script =
+        format!("say(lambda: open('{token}').read()); say(lambda: open('{inner}').read())");
+    refused(stage, &script).1.explains(&token);
+    let named = stage.profile(&format!("extends = 'workspace'\nfiles.read = ['{token}']\n"));
+    for (profile, path) in [(None, &plain), (Some(named.as_str()), &token)] {
+        let ran =
+            run(stage.dewar(Call { profile, ..stage.call() }, &bash(&format!("cat {path}"))), b"");
+        assert_eq!(ran.out(), "content\n", "{path}: {}", ran.err());
+    }
 }
 
 fn files_outside_keep_mode_owner_and_times(stage: &Stage) {

@@ -21,6 +21,8 @@ pub(super) const CASES: &[Case] = cases![
     patterns_below_the_home_grant_what_they_match,
     a_file_is_replaced_atomically_where_a_pattern_lets_it_be_made,
     a_run_without_devices_starts_and_has_none,
+    a_directory_on_the_way_to_what_a_rule_names_is_there_to_be_made_anew,
+    the_null_device_is_no_cover_of_what_proc_denies,
 ];
 
 const PROFILE: &str = "extends = 'workspace'
@@ -230,6 +232,27 @@ for use in [lambda: open(h + '.other', 'w'), lambda: os.rename('mine', h + '.zsh
     }
 }
 
+/// As `mkdir -p` has it; what is hidden, and what no rule names, does not show.
+fn a_directory_on_the_way_to_what_a_rule_names_is_there_to_be_made_anew(stage: &Stage) {
+    stage.prepare("cd; mkdir -p .cache/x .config/git other; echo secret > .cache/x/file");
+    let script = "mkdir -p ~/.cache ~/.config && python3 -c 'import os; os.makedirs(os.path.expanduser(\"~/.cache\"), exist_ok=True)' && echo made
+        ls ~/.cache 2> /dev/null || echo not listed; cat ~/.cache/x/file 2> /dev/null || echo not read; mkdir ~/.cache/new 2> /dev/null || echo not changed";
+    let ran = run(stage.dewar(stage.call(), &bash(script)), b"");
+    let want = "made\nnot listed\nnot read\nnot changed\n";
+    assert_eq!(ran.out(), want, "{}", ran.err());
+    if stage.variant.has_namespaces() {
+        let script = "stat ~/.ssh ~/other ~/.cache/x 2> /dev/null; echo done";
+        let ran = run(stage.dewar(stage.call(), &bash(script)), b"");
+        assert_eq!(ran.out(), "done\n", "{}", ran.err());
+    }
+    let ran = run(stage.dewar(stage.call(), &bash("mkdir ~/other")), b"");
+    assert_ne!(ran.code(), 0);
+    if stage.variant.has_namespaces() {
+        let told = crate::explained::explained(stage);
+        assert!(!told.contains("make `other` yourself"), "{told}");
+    }
+}
+
 fn a_run_without_devices_starts_and_has_none(stage: &Stage) {
     for list in ["deny", "hide"] {
         let profile =
@@ -240,4 +263,11 @@ fn a_run_without_devices_starts_and_has_none(stage: &Stage) {
         let ran = run(stage.dewar(call, &bash(script)), b"");
         assert_eq!((ran.out().as_str(), ran.status.code()), ("begun\n", Some(3)), "{}", ran.err());
     }
+}
+
+fn the_null_device_is_no_cover_of_what_proc_denies(stage: &Stage) {
+    let script = "for it in kmsg kallsyms keys; do cat /proc/$it; done; echo x >/dev/null; echo $?";
+    let ran = run(stage.dewar(stage.call(), &bash(script)), b"");
+    assert_eq!(ran.out(), "0\n", "{}", ran.err());
+    assert_eq!(ran.err().matches("/proc/kallsyms: Permission denied").count(), 1, "{}", ran.err());
 }

@@ -11,6 +11,6 @@ use crate::{process::run, stage::Stage};
 pub(crate) const CASES: &[&[crate::Case]] = &[filter::CASES, layers::CASES];
 
 /// What `dewar explain` says of the last run, each denial for itself.
-fn explained(stage: &Stage) -> String {
+pub(crate) fn explained(stage: &Stage) -> String {
     run(stage.control(&["explain", "--all"]), b"").out()
 }

@@ -93,7 +93,7 @@ fn service(stage: &Stage, words: &[OsString], socket: &Path) -> Service {
 /// The words that make this program a service, where every user can execute it.
 fn this_program(stage: &Stage, service: &str, socket: &Path) -> [OsString; 3] {
     let path = stage.home().join("service");
-    std::fs::copy(std::env::current_exe().expect("this program"), &path).expect("copy it");
+    test_support::copy_program(&std::env::current_exe().expect("this program"), &path);
     [path.into(), service.into(), socket.into()]
 }
 
@@ -111,7 +111,7 @@ fn library() -> PathBuf {
 }
 
 /// Compiles a program in C.
-fn compile(source: &str, program: &Path) {
+pub(crate) fn compile(source: &str, program: &Path) {
     let output = Command::new("gcc")
         .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-I"])
         .arg(format!("{ROOT}/crates/ipc-c/include"))
@@ -143,7 +143,7 @@ fn profile(stage: &Stage, socket: &Path) -> PathBuf {
 fn clients(stage: &Stage, source: &str) {
     let program = stage.work().join("client");
     compile(source, &program);
-    std::fs::copy(&program, stage.work().join("deploy")).expect("a copy");
+    test_support::copy_program(&program, &stage.work().join("deploy"));
     for name in ["client", "deploy"] {
         stage.give(&stage.work().join(name));
     }

@@ -200,6 +200,12 @@ fn what_fails_natively_as_well_is_no_alarm(stage: &Stage) {
     let failed = run(stage.dewar(stage.call(), &bash(&format!("{script}; exit 1"))), b"");
     // Of a command that failed, it is said all the same: nobody knows what it needs.
     assert!(failed.err().contains("dewar: denied"), "{}", failed.err());
+    if !stage.variant.is_root() {
+        let ran = run(stage.dewar(stage.call(), &bash("mkdir /usr/share/new")), b"");
+        assert!(ran.err().contains("without Dewar you may not either"), "{}", ran.err());
+        let told = crate::explained::explained(stage);
+        assert!(told.contains("you may not either") && !told.contains("in a profile"), "{told}");
+    }
 }
 
 /// make lists the directories above its own, and does without. Whoever wants the list says so by

@@ -39,7 +39,7 @@ fn here_documents_and_strings_are_read(stage: &Stage) {
 fn process_substitution_connects_both_ways(stage: &Stage) {
     stage
         .same(
-            r#"diff <(seq 1 5) <(seq 1 6); seq 9 | tee >(sort -r > reversed) > plain
+            r#"> reversed; diff <(seq 1 5) <(seq 1 6); seq 9 | tee >(sort -r > reversed) > plain
             wait $!; paste <(echo a) <(echo b) <(echo c)
             for ((i = 0; i < 400 && $(wc -l < reversed) < 9; i++)); do sleep 0.05; done; cat reversed plain"#,
         )

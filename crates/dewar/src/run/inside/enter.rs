@@ -6,7 +6,7 @@
 use crate::{
     gates, machine,
     output::tell,
-    run::{RunRequest, prepare, proposing, summary},
+    run::{RunRequest, prepare, proposing, spelling, summary},
 };
 use anyhow::{Context as _, bail};
 use confine::launch::{self, CommandStatus, Inherited, Limits};
@@ -58,6 +58,7 @@ pub(super) fn run(
         machine::variables_inside(request.workspace.as_deref(), machine::real(tmp.path()))?;
     variables.fixed.extend(documents.files().map(std::path::Path::to_owned));
     let compiled = documents.compile(&variables, &mut machine::resolve, &[])?;
+    spelling::insist(request, &compiled, &variables.workspace)?;
     gates::warn(&compiled);
     let limits = limits(&compiled, id)?;
     let (domain, hides_names) = ask(&compiled).map_err(|why| {

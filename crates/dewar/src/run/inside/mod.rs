@@ -57,7 +57,7 @@ fn mark(documents: &Documents, workspace: &Path, home: &Path) -> String {
 
 /// Whether this process is in a run: there, and nowhere else, a process is told that nobody may
 /// look at it while its monitor may. The environment is not asked, which anybody can have set.
-fn is_inside() -> bool {
+pub(crate) fn is_inside() -> bool {
     let Ok(DumpableBehavior::Dumpable) = dumpable_behavior() else { return false };
     if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
         return false;

@@ -36,6 +36,8 @@ use std::{
 
 /// Changes that are kept for the history.
 const MOST_CHANGES: usize = 1_000;
+/// How much of its receipt is kept of each.
+const MOST_RECEIPT: usize = 8 << 10;
 
 /// How long the end of a run waits for a change that is under way.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -57,6 +59,9 @@ pub(super) struct Owner {
     offline: bool,
     /// Its network has nothing but loopback, where every port is granted.
     own_loopback: bool,
+    /// Held by a change from its beginning to its end: a program can make that long.
+    turn: Mutex<()>,
+    /// Held for moments, so that a run answers what it is while it changes.
     state: Mutex<State>,
 }
 
@@ -107,7 +112,7 @@ impl Owner {
         let offline = state.compiled.domains.iter().all(profile::Domain::is_offline);
         let own_loopback = state.compiled.private_loopback == Some(true);
         let (control, state) = (OnceLock::new(), Mutex::new(state));
-        Self { decider, facts, control, offline, own_loopback, state }
+        Self { decider, facts, control, offline, own_loopback, turn: Mutex::default(), state }
     }
 
     /// The sandbox runs.
@@ -120,20 +125,13 @@ impl Owner {
     /// Waits a little for one that is under way.
     pub(super) fn history(&self) -> History {
         let until = Instant::now() + PATIENCE;
-        loop {
-            let state = match self.state.try_lock() {
-                Ok(state) => state,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) if Instant::now() < until => {
-                    thread::sleep(Duration::from_millis(2));
-                    continue;
-                }
-                Err(TryLockError::WouldBlock) => return History::default(),
-            };
-            let variables = &self.facts.status.variables;
-            let State { policies, changes, .. } = &*state;
-            return History::new(policies, variables, changes);
+        while matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock))
+            && Instant::now() < until
+        {
+            thread::sleep(Duration::from_millis(2));
         }
+        let state = self.state();
+        History::new(&state.policies, &self.facts.status.variables, &state.changes)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -145,7 +143,7 @@ impl Owner {
         &self,
         what: String,
         input: impl FnOnce(&PolicyInput) -> Result<PolicyInput, RefusedChange>,
-        mode: RevokeMode,
+        (mode, named): (RevokeMode, &[String]),
     ) -> Reply {
         let when = SystemTime::now();
         let Some(control) = self.control.get() else {
@@ -156,10 +154,11 @@ impl Owner {
                 "this run was started with --enforce: not everything in it is decided".into(),
             );
         }
-        let mut state = self.state();
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.state().input.clone();
         // Before anything is swapped: a request that cannot be met is no change.
-        let prepared = input(&state.input).and_then(|input| {
-            let is_new = !Arc::ptr_eq(&input.amendments, &state.input.amendments);
+        let prepared = input(&before).and_then(|input| {
+            let is_new = !Arc::ptr_eq(&input.amendments, &before.amendments);
             Ok((self.compile(&input, is_new)?, input))
         });
         let ((compiled, policy), input) = match prepared {
@@ -169,17 +168,18 @@ impl Owner {
         // What has been cancelled, or came to nothing more, would make every later change dearer.
         let amendments = compiled.amendments.iter().map(|at| input.amendments[*at].clone());
         let input = PolicyInput { amendments: amendments.collect(), ..input };
-        let outcome = match self.put_in_force(&mut state, control, (compiled, policy), input, mode)
-        {
+        let made = (compiled, policy);
+        let outcome = match self.put_in_force(control, made, input, (mode, named)) {
             Ok(receipt) => ChangeResult::Receipt(receipt),
             Err(error) if error.is_refusal() => return Reply::Refused(error.to_string()),
             Err(error) => ChangeResult::Failed(error.to_string()),
         };
         let change = PolicyChange { when, what, outcome };
+        let mut state = self.state();
         if state.changes.len() >= MOST_CHANGES {
             state.changes.remove(0);
         }
-        state.changes.push(change.clone());
+        state.changes.push(change.shortened(MOST_RECEIPT));
         Reply::Done(change)
     }
 
@@ -205,22 +205,22 @@ impl Owner {
 
     fn put_in_force(
         &self,
-        state: &mut State,
         control: &Control,
         (compiled, policy): (Arc<Compiled>, Prepared),
         input: PolicyInput,
-        mode: RevokeMode,
+        (mode, named): (RevokeMode, &[String]),
     ) -> Result<Receipt, LoadError> {
-        let rollback =
-            Rollback { owner: self, control, former: &state.compiled.clone(), armed: true };
+        let former = Arc::clone(&self.state().compiled);
+        let rollback = Rollback { owner: self, control, former: &former, armed: true };
         if let Err(error) = self.decider.load(policy, control, mode) {
             if error.is_refusal() {
                 rollback.disarm();
             }
             return Err(error);
         }
-        let receipt = control.apply(mode)?;
+        let receipt = control.apply_naming(mode, named)?;
         rollback.disarm();
+        let mut state = self.state();
         state.policies.push(receipt.seqno, &input.profile, &input.amendments);
         (state.compiled, state.input) = (compiled, input);
         Ok(receipt)
@@ -235,12 +235,13 @@ impl Owner {
         let mode =
             if (amendment.kind, &amendment.object) == takes_all { RevokeMode::End } else { mode };
         let what = amendment.to_string();
+        let named = amendment.taken_files(&self.facts.status.variables);
         let input = |input: &PolicyInput| {
             self.check(&amendment, input)?;
             let amendments = input.amendments.iter().cloned().chain([amendment]).collect();
             Ok(PolicyInput { amendments, ..input.clone() })
         };
-        self.change(what, input, mode)
+        self.change(what, input, (mode, &named))
     }
 
     fn leaves_reads(&self) -> bool {
@@ -332,7 +333,7 @@ impl Service for Owner {
                     let profile = Arc::new(ResolvedProfile { documents, hosts: new.hosts.clone() });
                     Ok(PolicyInput { profile, amendments: input.amendments.clone() })
                 };
-                self.change(format!("dewar policy load {}", new.name), load, mode)
+                self.change(format!("dewar policy load {}", new.name), load, (mode, &[]))
             }
         }
     }
@@ -343,7 +344,7 @@ pub(super) fn status(
     id: &str,
     name: Option<String>,
     command: Vec<String>,
-    variables: &Variables,
+    profile: &Profile,
 ) -> Status {
     Status {
         id: id.to_owned(),
@@ -351,9 +352,9 @@ pub(super) fn status(
         pid: std::process::id(),
         started: SystemTime::now(),
         command,
-        profile: String::new(),
-        variables: variables.clone(),
-        domains: Vec::new(),
+        profile: profile.compiled.name.clone(),
+        variables: profile.variables.clone(),
+        domains: profile.compiled.domains.iter().map(|domain| domain.name.clone()).collect(),
         changes: 0,
     }
 }

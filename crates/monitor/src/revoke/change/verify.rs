@@ -2,6 +2,19 @@
 
 use super::{Finding, PolicyTransition, Subject};
 use crate::revoke::receipt::Action;
+use rustix::io::Errno;
+
+/// Why a process is killed that makes other calls than it is to make.
+const INTERFERED: &str = "its repair was interfered with";
+
+/// Why a process is killed whose repair has failed.
+pub(super) fn failure(error: Errno) -> String {
+    match error {
+        Errno::INTR => INTERFERED.to_owned(),
+        Errno::TIMEDOUT => "it could not be repaired in time".to_owned(),
+        error => format!("it could not be repaired: {error}"),
+    }
+}
 
 impl PolicyTransition<'_> {
     /// Calls in a process's place pass through its own filters, which may answer them without
@@ -24,7 +37,7 @@ impl PolicyTransition<'_> {
             }
         }
         if !rest.is_empty() {
-            self.kill(who.pid, &rest, "its repair was interfered with");
+            self.kill(who.pid, &rest, INTERFERED);
         }
     }
 }

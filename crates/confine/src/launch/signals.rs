@@ -1,0 +1,87 @@
+//! Signals that someone sends to Dewar meaning the command.
+
+use super::descendants;
+use super::outcome::CommandStatus;
+use super::{capabilities::with_raised, sandbox::Sandbox};
+use crate::sys::Signalled;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, pidfd_send_signal};
+use rustix::thread::CapabilitySet;
+
+/// The signals that a program may want to handle and that someone may send to Dewar meaning the
+/// command. They are received as events while the sandbox runs.
+pub(super) const WATCHED: [i32; 11] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+    libc::SIGCONT,
+];
+
+/// Those of them that mean the end to whoever sends them.
+pub(super) const DEADLY: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+impl Sandbox {
+    /// Ends this process by a signal that has ended the command's before it was executed: who
+    /// presses a key wants no message. Returns if there was none.
+    pub fn end_if_interrupted(&mut self) {
+        let mut events = [PollFd::new(&self.command, PollFlags::IN)];
+        // Waiting would let a command go on that lives.
+        if !matches!(poll(&mut events, Some(&Timespec::default())), Ok(1)) {
+            return;
+        }
+        if let Ok(CommandStatus::Killed(signal)) = self.wait()
+            && DEADLY.contains(&signal)
+        {
+            drop(self.cgroup.take());
+            CommandStatus::Killed(signal).leave();
+        }
+    }
+
+    /// Signals the command's process.
+    pub(super) fn signal(&self, signal: Signal) {
+        // If it is gone, its end is reported next.
+        let _ = with_raised(CapabilitySet::KILL, || pidfd_send_signal(&self.command, signal));
+    }
+
+    /// Passes on what arrived before there was a process of the command: then a key pressed reached
+    /// only Dewar.
+    pub(super) fn pass_on_early_signals(&mut self) {
+        while let Some(Signalled { signal, .. }) = self.signals.next() {
+            if let Some(signal) = Signal::from_named_raw(signal) {
+                self.signal(signal);
+            }
+        }
+    }
+
+    /// Passes a signal on if it was meant for the command and did not reach it anyway.
+    ///
+    /// What the kernel generates (keys, the end of the terminal) goes to the whole foreground
+    /// group, and what the sandbox sends to its group reaches Dewar too: neither is passed on. A
+    /// signal that someone else sends to the whole group reaches the command twice; better that
+    /// than never.
+    pub(super) fn on_signal(&mut self, signalled: Signalled) {
+        if signalled.signal == libc::SIGCONT {
+            // If init is gone, that is reported next.
+            if self.stop.stopped && self.reports.nudge().is_ok() {
+                self.stop.asked += 1;
+            }
+            return;
+        }
+        let reached = match signalled.sender {
+            Some(sender) => descendants::is_inside(self.proc(), sender, self.init_pid),
+            // A command that leads a group of its own does not hear that the terminal is gone if
+            // Dewar's group was stopped with it.
+            None => signalled.signal != libc::SIGHUP || self.own_group().is_none(),
+        };
+        if let (false, Some(signal)) = (reached, Signal::from_named_raw(signalled.signal)) {
+            self.signal(signal);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What is kept of a run until its record is there: for `ps` while the run is stopped, and for
+//! `explain` when its monitor was killed.
+
+use super::Status;
+use anyhow::Context as _;
+use monitor::visible;
+use proc::Proc;
+use serde::{Deserialize, Serialize};
+use std::{
+    ffi::OsString,
+    fs::{File, read_link},
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+/// How the file begins that becomes the record: no JSON, so no reader takes it for a record.
+const MARK: &[u8] = b"begun ";
+
+/// A run that has begun, and has no record yet.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    pub(crate) status: Status,
+    /// When the monitor started, in clock ticks since boot: with its PID, that names a process.
+    ticks: u64,
+    /// The PID namespace that the PID is of.
+    namespace: PathBuf,
+}
+
+impl Begun {
+    /// Runs that have begun and have no record, the last one first.
+    pub(crate) fn all() -> Vec<Self> {
+        let Ok((directory, runs)) = journal_directory().and_then(|it| Ok((it, records()?))) else {
+            return Vec::new();
+        };
+        runs.iter().rev().filter_map(|name| Self::read(&directory.join(name))).collect()
+    }
+
+    /// The last run, if its monitor was killed: then there is no record of it.
+    pub(crate) fn killed() -> Option<Self> {
+        let directory = journal_directory().ok()?;
+        let mut begun =
+            records().ok()?.into_iter().rev().map(|name| Self::read(&directory.join(name)));
+        // One that goes on does not count.
+        begun.find(|it| it.as_ref().is_none_or(Self::is_over))?
+    }
+
+    /// Of this process.
+    ///
+    /// # Errors
+    ///
+    /// There is no `/proc`.
+    pub(crate) fn now(status: Status) -> std::io::Result<Self> {
+        let ticks = Proc::open()?.started(status.pid)?;
+        Ok(Self { status, ticks, namespace: namespace()? })
+    }
+
+    /// As it stands in a file.
+    pub(crate) fn text(&self) -> serde_json::Result<Vec<u8>> {
+        Ok([MARK, &serde_json::to_vec(self)?].concat())
+    }
+
+    /// Of a file in the journal; `None` of a record.
+    fn read(path: &Path) -> Option<Self> {
+        let mut file = File::open(path).ok()?;
+        let mut mark = [0; MARK.len()];
+        file.read_exact(&mut mark).ok()?;
+        if mark != MARK {
+            return None;
+        }
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Whether its monitor is known to be gone.
+    pub(crate) fn is_over(&self) -> bool {
+        let started = || Proc::open().and_then(|proc| proc.started(self.status.pid));
+        namespace().is_ok_and(|own| own == self.namespace) && (started() != Ok(self.ticks))
+    }
+
+    /// What became of a run that is over.
+    pub(crate) fn told(&self) -> String {
+        let Status { id, name, pid, command, .. } = &self.status;
+        let name = name.as_ref().map_or(String::new(), |name| format!(" ({})", visible(name)));
+        format!(
+            "run {id}{name}, `{}`, ended without a record: its monitor, process {pid}, was killed, and the run with it",
+            visible(&command.join(" "))
+        )
+    }
+}
+
+fn namespace() -> std::io::Result<PathBuf> {
+    read_link("/proc/self/ns/pid")
+}
+
+/// `$XDG_STATE_HOME/dewar/runs`, or its default.
+pub(crate) fn journal_directory() -> anyhow::Result<PathBuf> {
+    Ok(runs::state_directory()?.join("dewar/runs"))
+}
+
+/// The names of the records there are, the oldest first.
+pub(crate) fn records() -> anyhow::Result<Vec<OsString>> {
+    let directory = journal_directory()?;
+    let entries = match std::fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read `{}`", directory.display()));
+        }
+    };
+    let mut runs: Vec<OsString> =
+        entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    runs.sort_unstable();
+    Ok(runs)
+}

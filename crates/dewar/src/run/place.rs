@@ -1,0 +1,50 @@
+//! Where a run is started: directories in which nothing starts, and why.
+
+use super::RunRequest;
+use crate::failure::Usage;
+use anyhow::bail;
+use confine::launch::EnterError;
+use monitor::{RunError, visible};
+use profile::{Compiled, Variables};
+use std::path::Path;
+
+/// Why nothing was run, with the line of the profile that keeps the working directory back.
+pub(super) fn told(error: RunError, compiled: &Compiled) -> anyhow::Error {
+    if let RunError::View(EnterError::Cwd { path, .. }) = &error
+        && let Some(origin) = compiled.keeps_back(path)
+    {
+        let path = visible(&path.to_string_lossy());
+        return Usage(format!(
+            "the working directory `{path}` is kept back by {} ({origin}): start in another, or change that line",
+            compiled.name
+        ))
+        .into();
+    }
+    error.into()
+}
+
+/// Refuses directories that nobody means by starting in them: the root, where cron and service
+/// managers start commands, and a directory that the run has for itself, in which nothing of the
+/// caller's would be.
+pub(super) fn insist(
+    request: &RunRequest,
+    variables: &Variables,
+    has_view: bool,
+) -> anyhow::Result<()> {
+    let workspace = &variables.workspace;
+    if workspace == Path::new("/") && request.workspace.is_none() {
+        bail!(Usage(
+            "the working directory is `/`, and the profile would grant all of it as the workspace: name the directory that the \
+             command is about by --workspace (`--workspace /` for all)"
+                .into()
+        ));
+    }
+    if has_view && confine::PRIVATE.iter().any(|private| workspace == Path::new(private)) {
+        bail!(Usage(format!(
+            "`{0}` cannot be the workspace: each run has a `{0}` of its own, which is empty and goes with it. Make a directory \
+             in it and start there, or name another by --workspace",
+            workspace.display()
+        )));
+    }
+    Ok(())
+}

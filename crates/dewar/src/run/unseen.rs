@@ -1,0 +1,146 @@
+//! What may be why a command failed though nothing was denied: arguments that are there and not in
+//! the run, hosts without an address, a profile that grants nothing of the system.
+
+use super::RunRecord;
+use learn::{Line, Scope};
+use monitor::{DeedKind, visible};
+use profile::{Compiled, Documents, ResolvedHost, Variables};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+/// Arguments that are looked at, and what is said of them.
+const MOST_WORDS: usize = 1_000;
+const MOST_TOLD: usize = 3;
+
+/// Where programs and libraries of the system lie.
+const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc"];
+
+/// What a command names of the machine, as it was before the run.
+pub(super) struct Named(Vec<(&'static str, PathBuf)>);
+
+impl Named {
+    /// The files that `command` names, started in `directory`, but for those of the workspace.
+    pub(super) fn of(command: &[OsString], directory: &Path, variables: &Variables) -> Self {
+        let words = command.iter().take(MOST_WORDS).filter_map(|word| word.to_str()).enumerate();
+        let paths = words.filter_map(|(index, word)| {
+            let value = word.strip_prefix('-').and_then(|option| option.split_once('='));
+            let word = value.map_or(word, |(_, value)| value);
+            let path = directory.join(word);
+            let is_path = word.contains('/') && path.symlink_metadata().is_ok();
+            let key = if index == 0 { "files.exec" } else { "files.read" };
+            (is_path && !path.starts_with(&variables.workspace)).then_some((key, path))
+        });
+        Self(paths.collect())
+    }
+
+    /// Those of them that are not in the view, in which this is called.
+    fn told(&self, variables: &Variables) -> Vec<String> {
+        let unseen = self.0.iter().filter(|(_, path)| path.symlink_metadata().is_err());
+        unseen.map(|(key, path)| told(key, path, variables)).take(MOST_TOLD).collect()
+    }
+}
+
+/// That `path` is there, but not in the run, and which line of a profile changes that.
+fn told(key: &str, path: &Path, variables: &Variables) -> String {
+    let shown = visible(&path.to_string_lossy());
+    let mut private = confine::PRIVATE.iter();
+    if let Some(top) = private.find(|top| path.starts_with(top)) {
+        return format!(
+            "{shown} is there, but a run has a {top} of its own: move it, or copy it to the workspace"
+        );
+    }
+    let scope = Scope {
+        workspace: variables.workspace.clone(),
+        home: variables.home.clone(),
+        tmp: variables.tmp.clone(),
+        ..Scope::default()
+    };
+    let is_kept = scope.is_wide(path) || scope.secrets.is_one(path);
+    let line = Line { key: key.into(), value: scope.text(path), ..Line::default() }.alone();
+    let line = if is_kept { String::new() } else { format!(": {}", visible(&line)) };
+    format!("{shown} is there, but not in this run{line}")
+}
+
+/// What is said of a run that failed beside its denials.
+pub(super) fn remarks(
+    record: &RunRecord,
+    named: &Named,
+    (compiled, documents): (&Compiled, &Documents),
+    variables: &Variables,
+) -> Vec<String> {
+    let mut told = Vec::new();
+    if record.status == 0 {
+        return told;
+    }
+    let denied = record.denials.iter().map(|denial| denial.record.object.as_str());
+    let is_system = |object: &str| SYSTEM.iter().any(|top| Path::new(object).starts_with(top));
+    if extends_none(documents) && denied.into_iter().any(is_system) {
+        let what = "grants nothing of the system: `extends = \"workspace\"` at its top does";
+        told.push(format!("the profile extends none, so it {what}"));
+    }
+    if record.likeliest().is_none() {
+        told.extend(named.told(variables));
+    }
+    told.extend(not_found(record, compiled));
+    told
+}
+
+/// Whether a profile is a file that extends none.
+fn extends_none(documents: &Documents) -> bool {
+    documents.files().next().is_some() && documents.texts().len() == 1
+}
+
+/// The hosts of shipped profiles without an address, where the run asked a name server. Those that
+/// a file names are told at the start.
+fn not_found(record: &RunRecord, compiled: &Compiled) -> Option<String> {
+    let asks = |object: &str| object.trim_end_matches("/udp").ends_with(":53");
+    let has_asked =
+        record.deeds.iter().any(|deed| deed.kind == DeedKind::Contacted && asks(&deed.object));
+    let is_missing = |host: &&ResolvedHost| host.error.is_some() && host.file.is_none();
+    let missing: Vec<String> =
+        compiled.hosts.iter().filter(is_missing).map(|host| host.host.to_string()).collect();
+    (has_asked && !missing.is_empty()).then(|| {
+        const MOST: usize = 4;
+        let more = missing.len().saturating_sub(MOST);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let shown = missing.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
+        format!("not found at the start, so not reached: {shown}{more}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_in_the_view_is_told_with_the_line_that_grants_it() {
+        let variables = Variables {
+            workspace: "/home/me/work".into(),
+            home: "/home/me".into(),
+            tmp: "/tmp".into(),
+            ..Variables::default()
+        };
+        for (path, want) in [
+            ("/home/me/wheels", "but not in this run: files.read = [\"${home}/wheels\"]"),
+            ("/tmp/x.py", "but a run has a /tmp of its own"),
+            ("/home/me/.ssh/id_rsa", "but not in this run"),
+            ("/home/me", "but not in this run"),
+        ] {
+            let said = told("files.read", Path::new(path), &variables);
+            assert!(said.starts_with(path) && said.contains(want), "{said}");
+            assert_eq!(said.contains("files.read"), want.contains("files.read"), "{said}");
+        }
+    }
+
+    #[test]
+    fn an_argument_is_looked_at_where_it_is_a_path_outside_of_the_workspace() {
+        let variables = Variables { workspace: "/usr/bin".into(), ..Variables::default() };
+        let command = ["sh", "--find-links=/usr/lib", "/usr/bin/env", "/etc", "lib", "/no/such"];
+        let named = Named::of(&command.map(OsString::from), Path::new("/usr"), &variables);
+        let paths: Vec<_> = named.0.iter().map(|(_, path)| path.as_path()).collect();
+        assert_eq!(paths, [Path::new("/usr/lib"), Path::new("/etc")]);
+        assert!(named.told(&variables).is_empty(), "both can be seen");
+    }
+}

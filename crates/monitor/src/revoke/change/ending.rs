@@ -1,0 +1,87 @@
+//! Processes that end by a change, for what cannot be taken from them.
+
+use super::{Finding, LATE, PolicyTransition, Subject};
+use crate::{
+    revoke::receipt::{Action, Held},
+    subject::outer_label_of,
+};
+use rustix::{
+    io::{Errno, Result},
+    process::{Pid, Signal},
+};
+use std::time::Instant;
+use supervisor::{PAUSE, lives};
+
+impl PolicyTransition<'_> {
+    /// A process that another traces cannot be stopped, and not be looked into soundly: it ends, if
+    /// the change takes anything from anybody.
+    pub(super) fn end_refused(&mut self, pid: u32) {
+        if !self.comparison.takes() {
+            return;
+        }
+        let ssid = outer_label_of(&self.gate.state, pid);
+        let mut held = self.comparison.everything(pid, ssid).map(all).unwrap_or_default();
+        if held.is_empty() {
+            held.push(Finding::vague(Held::Unknown, "unknown"));
+        }
+        self.kill(pid, &held, "another process traces it");
+        let until = Instant::now() + LATE;
+        while lives(&self.gate.state.targets.tree, pid) {
+            if Instant::now() > until {
+                self.receipt.complete = false;
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Calls that were decided before and are still being made cannot be taken back: their
+    /// processes end.
+    pub(super) fn end_calls(&mut self, stuck: &[u32]) {
+        for tid in stuck {
+            let Ok(identity) = self.gate.state.targets.tree.proc.identity(*tid) else { continue };
+            let finding = Finding::vague(Held::Call, "a call that takes long");
+            self.kill(identity.pid, &[finding], "it was decided before the change");
+            self.stuck.push((identity.pid, *tid));
+        }
+    }
+
+    pub(super) fn unknown(&mut self, pid: u32, error: Errno) {
+        let finding = Finding::vague(Held::Unknown, "unknown");
+        self.kill(pid, &[finding], &format!("it cannot be looked into: {error}"));
+    }
+
+    pub(super) fn kill(&mut self, pid: u32, findings: &[Finding], reason: &str) {
+        let killed = send(pid, Signal::KILL).is_ok();
+        self.killed.insert(pid);
+        for finding in findings {
+            let action = if killed { Action::Killed } else { Action::Kept };
+            self.note(pid, finding, action, reason);
+        }
+    }
+
+    /// Waits until those that were killed are gone.
+    pub(super) fn see_off(&mut self) {
+        let until = Instant::now() + LATE;
+        let mut left = self.killed.clone();
+        loop {
+            left.retain(|pid| lives(&self.gate.state.targets.tree, *pid));
+            if left.is_empty() {
+                return;
+            }
+            if Instant::now() > until {
+                self.receipt.complete = false;
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+fn all(held: Vec<(Subject, Vec<Finding>)>) -> Vec<Finding> {
+    held.into_iter().flat_map(|(_, findings)| findings).collect()
+}
+
+pub(super) fn send(pid: u32, signal: Signal) -> Result<()> {
+    rustix::process::kill_process(Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?, signal)
+}
