@@ -1,7 +1,9 @@
 //! What stays denied while a profile is learned, and is never in it.
 
+use super::daemon::is_root;
 use super::learn::{Home, entries};
 use std::fs;
+use std::process::Command;
 
 #[test]
 fn what_was_denied_while_a_profile_is_learned_is_never_in_it() {
@@ -123,4 +125,24 @@ fn a_secret_made_later_where_a_directory_was_learned_is_kept_if_a_profile_names_
         "extends = './dewar.toml'\nfiles.hide = ['${home}/.foo/.npmrc', '${home}/.foo/**/id_*']\n";
     fs::write(home.work().join("p.toml"), hide).unwrap();
     assert_eq!(run("./p.toml").out, "\n");
+}
+
+#[test]
+fn a_file_system_without_a_server_holds_up_no_learning() {
+    if !is_root() {
+        eprintln!("note: a file system that has lost its server is root's to leave mounted");
+        return;
+    }
+    let home = Home::new_in("/tmp");
+    let dead = home.path().join("dead");
+    fs::create_dir(&dead).expect("create a directory");
+    // The server is the shell, which ends at once.
+    let options = "fd=3,rootmode=40000,user_id=0,group_id=0";
+    let script = format!("exec mount -i -t fuse dead \"$1\" -o {options} 3<>/dev/fuse");
+    let mounted = Command::new("sh").args(["-c", &script, "sh"]).arg(&dead).status();
+    assert!(mounted.expect("start a shell").success(), "it is not mounted");
+    let said = home.say(&["learn", "--", "cat", "input"]);
+    let unmounted = Command::new("umount").arg("-l").arg(&dead).status();
+    assert!(unmounted.expect("start `umount`").success(), "it stays mounted");
+    assert_eq!((said.status, said.out.as_str()), (0, "input"), "{}", said.err);
 }

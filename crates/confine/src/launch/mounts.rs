@@ -150,7 +150,7 @@ impl Mounts {
     pub(super) fn deny(&mut self, path: &Path, mode: Mode) -> Result<(), ViewError> {
         let mut attach_void = || {
             let voids = self.voids.as_mut().ok_or(Errno::INVAL)?;
-            attach(&voids.make(path.is_dir().then_some(mode))?, CWD, path)
+            attach(&voids.make(is_directory(path).then_some(mode))?, CWD, path)
         };
         match attach_void() {
             // A terminal that was closed meanwhile, say.
@@ -175,6 +175,13 @@ impl Mounts {
     pub(super) fn make_read_only(&self, path: &Path) -> Result<(), ViewError> {
         make_read_only(path).map_err(at("make read-only", path))
     }
+}
+
+/// Whether there is a directory at `path`, which no file system is asked for: that on it may be
+/// another user's (FUSE), or have no server any more.
+fn is_directory(path: &Path) -> bool {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).is_ok()
 }
 
 /// Covers files by empty ones that nobody can open.
