@@ -133,7 +133,7 @@ fn a_file_system_without_a_server_holds_up_no_learning() {
         eprintln!("note: a file system that has lost its server is root's to leave mounted");
         return;
     }
-    let home = Home::new_in("/tmp");
+    let home = Home::new_in("/home");
     let dead = home.path().join("dead");
     fs::create_dir(&dead).expect("create a directory");
     // The server is the shell, which ends at once.
