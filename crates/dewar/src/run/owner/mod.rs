@@ -130,7 +130,10 @@ impl Owner {
         {
             thread::sleep(Duration::from_millis(2));
         }
-        let state = self.state();
+        self.history_in(&self.state())
+    }
+
+    fn history_in(&self, state: &State) -> History {
         History::new(&state.policies, &self.facts.status.variables, &state.changes)
     }
 
@@ -270,13 +273,18 @@ impl Owner {
         counters
     }
 
-    /// A denial of now, with the changes that bear on it.
+    /// A denial of now, with the changes that bear on it. Waits for one that is under way, however
+    /// long it takes: what it takes away is nothing to be asked about.
     pub(super) fn denial(&self, record: &monitor::Record) -> Denial {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
         // A policy that nobody has changed has taken nothing.
-        if self.state().changes.is_empty() {
+        if state.changes.is_empty() {
             return Denial { record: record.clone(), profile_rules: Vec::new() };
         }
-        denial(&self.history(), record)
+        let history = self.history_in(&state);
+        drop(state);
+        denial(&history, record)
     }
 
     fn denials(&self) -> Vec<Denial> {
