@@ -69,6 +69,23 @@ fn a_profile_that_lets_programs_act_outside_says_so_before_it_is_trusted_or_run(
 }
 
 #[test]
+fn whoever_connects_by_a_link_is_told_of_as_by_its_name() {
+    let (home, _listener, socket) = prepare();
+    std::os::unix::fs::symlink(&socket, home.work().join("harmless.sock")).unwrap();
+    let text = "extends = 'workspace'\nfiles.write = ['${home}/.rd']\n";
+    fs::write(home.work().join("p.toml"), text).unwrap();
+    let client = CLIENT.replace("~/.rd/docker.sock", "harmless.sock");
+    let run = ["run", "--no-daemon", "-p", "./p.toml", "--", "/usr/bin/python3", "-c", &client];
+    let said = home.say(&run);
+    assert!(!said.out.contains("connected"), "{}", said.out);
+    let said = home.say(&["explain", "--json"]).out;
+    let record: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let denied = &record["denials"][0];
+    assert_eq!(denied["object"], format!("unix:{socket}"), "{said}");
+    assert_eq!(denied["gives_outside"], GIVES, "{said}");
+}
+
+#[test]
 fn what_acts_for_whoever_connects_is_never_learned_only_said() {
     let (home, _listener, _) = prepare();
     let command = ["learn", "--", "/usr/bin/python3", "-c", CLIENT];

@@ -245,13 +245,13 @@ fn reach_file(
     let (held, seen) = asker.files.find(*asker, path)?;
     let owner = asker.sockets.endpoints.own.file((seen.status.device, seen.status.number));
     let tsid = owned(*asker, owner, seen.label.sid)?;
+    // A link and a relative path are other names of it: who is asked, is asked about the socket.
+    let path = path_of(&asker.state.targets.tree, &held)?;
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
     let bytes = unix_bytes(asker.state.on_behalf.fs_state.path_of(&held).as_bytes())?;
     let peer = match owner {
         Some(owner) => Peer::Inside(owner),
-        None => {
-            Peer::File { status: seen.status, path: path_of(&asker.state.targets.tree, &held)? }
-        }
+        None => Peer::File { status: seen.status, path },
     };
     let bytes = Some(bytes);
     Ok(Target { bytes, _hold: Some(held.into()), peer: Some(peer), ..Target::default() })

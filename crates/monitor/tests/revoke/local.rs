@@ -43,13 +43,19 @@ say("new", lambda: socket.socket(socket.AF_UNIX).connect("service"))
     assert_eq!(peer.join().expect("a peer"), b"before");
 }
 
-fn unix_connections_end_whatever_their_peer_is_called(stage: &Stage) {
+/// A service whose socket has another name by now, and the rule that grants it.
+fn renamed_service(stage: &Stage) -> (UnixListener, String) {
     let (made, renamed) = (stage.path().join("made"), stage.path().join("renamed"));
     let listener = UnixListener::bind(&made).expect("bind");
     std::fs::rename(&made, &renamed).expect("rename");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(&renamed, mode).expect("chmod");
     let grant = format!("[network]\nconnect = ['unix:{}']\n", renamed.display());
+    (listener, grant)
+}
+
+fn unix_connections_end_whatever_their_peer_is_called(stage: &Stage) {
+    let (listener, grant) = renamed_service(stage);
     let ran = stage.change(
         (&grant, ""),
         "\"repair\"",
@@ -68,12 +74,7 @@ say("send", lambda: service.send(b"after"))
 }
 
 fn unix_connections_end_however_many_there_have_been(stage: &Stage) {
-    let (made, renamed) = (stage.path().join("made"), stage.path().join("renamed"));
-    let listener = UnixListener::bind(&made).expect("bind");
-    std::fs::rename(&made, &renamed).expect("rename");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(&renamed, mode).expect("chmod");
-    let grant = format!("[network]\nconnect = ['unix:{}']\n", renamed.display());
+    let (listener, grant) = renamed_service(stage);
     let ran = stage.change(
         (&grant, ""),
         "\"repair\"",
