@@ -35,6 +35,7 @@ pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Resul
         kept: kept(&paths),
         fixed: Vec::new(),
         led: Vec::new(),
+        mounted: mounted()?,
     })
 }
 
@@ -63,7 +64,17 @@ pub(crate) fn variables_inside(
         kept: kept(&paths),
         fixed: Vec::new(),
         led: Vec::new(),
+        mounted: mounted()?,
     })
+}
+
+/// Places at which the same files lie.
+fn mounted() -> anyhow::Result<Vec<(PathBuf, PathBuf)>> {
+    let twice = proc::Mounts::own().twice();
+    if let Some((path, _)) = twice.iter().find(|(path, _)| !is_writable(path)) {
+        bail!(Usage(format!("cannot keep back {path:?}, which is mounted twice: {UNWRITABLE}")));
+    }
+    Ok(twice)
 }
 
 /// What each tool's own configuration names, as far as it is the user's or the machine's word.

@@ -1,4 +1,5 @@
-//! Which mounts are somebody else's: to look at a name in them may wait for a server, and tells it.
+//! What mounts say of names: to look at one may wait for somebody's server, and tells it; and the
+//! same files may lie at two of them.
 
 use std::{
     ffi::OsString,
@@ -15,22 +16,37 @@ const DISTANT: [&str; 14] = [
 /// The mounts of one mount namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mounts {
-    /// Where each lies, with whether it is distant: of several at one place, the last.
-    all: Vec<(PathBuf, bool)>,
+    /// Of several at one place, the last.
+    all: Vec<Mount>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mount {
+    /// Where it lies.
+    place: PathBuf,
+    is_distant: bool,
+    /// The file system, by its device; and what of it lies there.
+    device: OsString,
+    root: PathBuf,
 }
 
 impl Mounts {
     /// As `/proc/PID/mountinfo` tells them.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
-        let mut all: Vec<(PathBuf, bool)> = Vec::new();
+        let mut all: Vec<Mount> = Vec::new();
         for line in text.split(|byte| *byte == b'\n') {
-            let mut words = line.split(|byte| *byte == b' ');
-            let Some(place) = words.nth(4) else { continue };
+            let mut words = line.split(|byte| *byte == b' ').skip(2);
+            let (Some(device), Some(root), Some(place)) =
+                (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
             let Some(kind) = words.skip_while(|word| *word != b"-").nth(1) else { continue };
             let place = PathBuf::from(unescaped(place));
-            all.retain(|(known, _)| *known != place);
-            all.push((place, is_distant(kind)));
+            all.retain(|known| known.place != place);
+            let (device, root) = (unescaped(device), unescaped(root).into());
+            all.push(Mount { place, is_distant: is_distant(kind), device, root });
         }
         Self { all }
     }
@@ -44,25 +60,53 @@ impl Mounts {
     /// Counts the mount that holds `path` as this machine's: who works there waits for it anyway.
     pub fn trust(&mut self, path: &Path) {
         if let Some(at) = self.innermost(path) {
-            self.all[at].1 = false;
+            self.all[at].is_distant = false;
         }
+    }
+
+    /// Pairs of places at which the same files lie, each in both orders: mounted twice, or a part
+    /// of what is mounted elsewhere as a whole (`mount --bind`).
+    #[must_use]
+    pub fn twice(&self) -> Vec<(PathBuf, PathBuf)> {
+        let mut pairs = Vec::new();
+        for (outer, whole) in self.all.iter().enumerate() {
+            for (inner, part) in self.all.iter().enumerate() {
+                let is_part = outer != inner && whole.device == part.device;
+                let Some(rest) =
+                    is_part.then(|| part.root.strip_prefix(&whole.root).ok()).flatten()
+                else {
+                    continue;
+                };
+                let seen = whole.place.join(rest);
+                let seen = if rest.as_os_str().is_empty() { whole.place.clone() } else { seen };
+                // Something else may be mounted above it.
+                if seen != part.place && self.innermost(&seen) == Some(outer) {
+                    pairs.push((seen.clone(), part.place.clone()));
+                    pairs.push((part.place.clone(), seen));
+                }
+            }
+        }
+        pairs.sort();
+        pairs.dedup();
+        pairs
     }
 
     /// Whether there are distant ones at all.
     #[must_use]
     pub fn has_distant(&self) -> bool {
-        self.all.iter().any(|(_, is_distant)| *is_distant)
+        self.all.iter().any(|mount| mount.is_distant)
     }
 
     /// Whether `path`, without links, lies on a distant one.
     #[must_use]
     pub fn is_distant(&self, path: &Path) -> bool {
-        self.innermost(path).is_some_and(|at| self.all[at].1)
+        self.innermost(path).is_some_and(|at| self.all[at].is_distant)
     }
 
     fn innermost(&self, path: &Path) -> Option<usize> {
-        let holding = self.all.iter().enumerate().filter(|(_, (place, _))| path.starts_with(place));
-        holding.max_by_key(|(_, (place, _))| place.components().count()).map(|(at, _)| at)
+        let all = self.all.iter().enumerate();
+        let holding = all.filter(|(_, mount)| path.starts_with(&mount.place));
+        holding.max_by_key(|(_, mount)| mount.place.components().count()).map(|(at, _)| at)
     }
 }
 
@@ -125,5 +169,23 @@ mod tests {
         mounts.trust(Path::new("/home/me/work"));
         assert!(!distant(&mounts, "/home/me/x") && distant(&mounts, "/home/you"));
         assert!(mounts.has_distant() && !Mounts::default().has_distant());
+    }
+
+    #[test]
+    fn what_is_mounted_twice_lies_at_two_places() {
+        let text = b"20 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+            21 20 8:1 /home/me/.ssh /srv/my\\040keys rw - ext4 /dev/sda1 rw\n\
+            22 20 8:2 /@home /data rw - btrfs /dev/sdb rw\n\
+            23 20 8:2 / /all rw - btrfs /dev/sdb rw\n\
+            24 20 8:1 /nix/store /nix/store rw - ext4 /dev/sda1 ro\n\
+            25 20 8:1 /data/x /mnt rw - ext4 /dev/sda1 rw\n\
+            26 20 0:4 net:[4026531840] /run/netns/a rw - nsfs nsfs rw\n";
+        let one = [("/all/@home", "/data"), ("/home/me/.ssh", "/srv/my keys")];
+        let pairs = one.iter().flat_map(|(a, b)| [(a, b), (b, a)]);
+        let mut expected: Vec<(PathBuf, PathBuf)> =
+            pairs.map(|(a, b)| (PathBuf::from(a), PathBuf::from(b))).collect();
+        expected.sort();
+        // Of `/data/x` on the first disk nothing shows: another one lies above it.
+        assert_eq!(Mounts::parse(text).twice(), expected);
     }
 }

@@ -8,6 +8,7 @@
 use crate::error::{Problem, Reporter, closest};
 use crate::hosts::{self, ResolvedHost};
 use crate::merged::Profile;
+use crate::mounted::Mounted;
 use crate::network::{self, AbstractName, Endpoints, Host, Target};
 use crate::pattern::{self, Pattern};
 use crate::source::TextSpan;
@@ -212,7 +213,11 @@ fn title(amendment: &Amendment) -> String {
 
 fn paths(text: &str, variables: &Variables) -> Result<Vec<Pattern>, Problem> {
     let patterns = pattern::parse(text, variables)?;
-    Ok(patterns.into_iter().map(Pattern::with_everything_below).collect())
+    let mut all: Vec<Pattern> = patterns.into_iter().map(Pattern::with_everything_below).collect();
+    let mounted = Mounted::new(variables);
+    let elsewhere: Vec<Pattern> = all.iter().flat_map(|it| mounted.elsewhere(it)).collect();
+    all.extend(elsewhere);
+    Ok(all)
 }
 
 fn clause(

@@ -87,14 +87,14 @@ pub struct Domain {
     pub connect: Vec<EndpointRule>,
     /// Endpoints, other than those of a loopback of the run's own, that it may bind to.
     pub bind: Vec<EndpointRule>,
-    /// The unix sockets that it may connect to by name, as rules spell them; with a regular
-    /// expression over paths where a rule has a glob.
+    /// The unix sockets that it may connect to by name, as rules spell them; with a pattern
+    /// of paths where a rule has a glob.
     pub unix: Vec<String>,
     /// The abstract names that it may bind, likewise.
     pub unix_bind: Vec<String>,
     /// What happens to names that programs outside trust; `None` without a guard.
     pub guard: Option<GuardAction>,
-    /// Where no guard is set: paths, or regular expressions over them.
+    /// Where no guard is set: paths, or patterns of them.
     pub unguarded: Vec<String>,
     /// The programs that enter it, likewise; of the first, those that enter no other.
     pub programs: Vec<String>,

@@ -3,6 +3,7 @@
 
 use crate::error::Reporter;
 use crate::merged::Profile;
+use crate::mounted::Mounted;
 use crate::pattern::{self, Pattern};
 use crate::rights::{Entry, List, Standing};
 use crate::source::TextSpan;
@@ -40,7 +41,11 @@ impl Kept {
 }
 
 /// Adds to each domain of `profile` what it must not get, as far as it would.
-pub(crate) fn guard(profile: &mut Profile, variables: &Variables, reporter: &mut Reporter) {
+pub(crate) fn guard(
+    profile: &mut Profile,
+    (variables, mounted): (&Variables, &Mounted),
+    reporter: &mut Reporter,
+) {
     let Profile { domains, registries, .. } = profile;
     let sources: Vec<PathBuf> = reporter.sources.paths().map(Path::to_owned).collect();
     let kept = variables.kept.iter().map(|path| (path, List::Deny, "Dewar keeps it for itself"));
@@ -55,7 +60,10 @@ pub(crate) fn guard(profile: &mut Profile, variables: &Variables, reporter: &mut
         let text = path.to_string_lossy();
         let patterns = pattern::parse(&escaped(&text), variables);
         let patterns = patterns.map_err(|problem| reporter.report(problem, None));
-        for pattern in patterns.unwrap_or_default() {
+        let patterns = patterns.unwrap_or_default();
+        let elsewhere: Vec<Pattern> =
+            patterns.iter().flat_map(|pattern| mounted.elsewhere(pattern)).collect();
+        for pattern in patterns.into_iter().chain(elsewhere) {
             let granted = domains.iter_mut().filter_map(|domain| {
                 let standing = standing(&domain.own, list, &pattern, variables.shares_memory)?;
                 Some((domain, standing))

@@ -54,6 +54,7 @@ mod loopback;
 mod merge;
 mod merged;
 mod misplaced;
+mod mounted;
 mod names;
 mod network;
 mod pattern;

@@ -7,6 +7,7 @@ use crate::error::{Problem, Reporter};
 use crate::guarded;
 use crate::loopback;
 use crate::merged::{Direction, Domain, Hiding, Loopback, Mode, NetworkRule, Profile};
+use crate::mounted::Mounted;
 use crate::network::{self, Target};
 use crate::pattern::{self, Pattern};
 use crate::registry;
@@ -45,17 +46,19 @@ pub(crate) fn merge(
         loopback::open(&mut profile, (loopback, place), variables.private_network, reporter);
     }
     registry::tell(&mut profile, variables);
-    guarded::guard(&mut profile, variables, reporter);
+    let mounted = Mounted::new(variables);
+    guarded::guard(&mut profile, (variables, &mounted), reporter);
     let confidential = guarded::confidential(variables, reporter);
-    finish_domains(&mut profile.domains, &confidential);
+    finish_domains(&mut profile.domains, &confidential, &mounted);
     profile
 }
 
 /// Gives each domain its entries and what it takes from the base domain. What is `confidential` it
-/// has only by name.
-fn finish_domains(domains: &mut [Domain], confidential: &[(Pattern, TextSpan)]) {
+/// has only by name; what it is denied, also where that is mounted a second time.
+fn finish_domains(domains: &mut [Domain], confidential: &[(Pattern, TextSpan)], mounted: &Mounted) {
     let entries = |mut all: Vec<Entry>| {
         guarded::withhold(&mut all, confidential);
+        mounted.take(&mut all, confidential);
         Entries::new(all)
     };
     let Some((main, others)) = domains.split_first_mut() else { return };

@@ -45,6 +45,10 @@ pub struct Variables {
     /// where it leads.
     #[serde(default)]
     pub led: Vec<(PathBuf, PathBuf)>,
+    /// Places at which the same files lie as at another, by mounts: the other one, then this. What
+    /// is taken at the one is taken at the other.
+    #[serde(default)]
+    pub mounted: Vec<(PathBuf, PathBuf)>,
 }
 
 /// The registries that a tool asks, by its own configuration.

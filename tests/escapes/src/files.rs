@@ -8,7 +8,7 @@ use crate::{
 use std::{
     fs::Permissions,
     os::unix::fs::{PermissionsExt as _, chown},
-    process::Stdio,
+    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -38,6 +38,7 @@ pub(crate) const CASES: &[Case] = cases![
     cutting_what_can_only_be_read,
     leading_a_link_elsewhere_once_it_is_known,
     reading_what_was_replaced_outside,
+    reaching_what_is_denied_where_it_is_mounted_again,
     giving_what_is_made_outside_the_label_of_what_is_gone,
 ];
 
@@ -345,5 +346,45 @@ fn reading_what_was_replaced_outside(stage: &Stage) {
         // With a view, what is hidden is not even looked at.
         let is_seen = how == "deny" || stage.variant == Variant::Bare;
         assert!(!(none && is_seen), "{how}: nothing was replaced");
+    }
+}
+
+/// Mounted by whoever set the machine up.
+fn reaching_what_is_denied_where_it_is_mounted_again(stage: &Stage) {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("note: mounts are root's to make");
+        return;
+    }
+    let secret = stage.file("data/denied/secret", SECRET);
+    let kept = stage.file("data/kept/kept", "kept");
+    let again = stage.directory("work/again");
+    let _mounted = Mounted::bind(secret.ancestors().nth(2).expect("a directory"), &again);
+    let again = [again.join("denied/secret"), again.join("kept/kept")];
+    let [secret, kept_again] = again.each_ref().map(|path| path.to_str().expect("UTF-8"));
+    for how in ["hide", "deny"] {
+        let rules =
+            format!("{how} = [\"${{home}}/data/denied\"]\nreadonly = [\"${{home}}/**/kept\"]");
+        let profile = stage.profile(&format!("[files]\n{rules}"));
+        stage.holds(&profile, "read_plainly", &[secret]);
+        stage.holds(&profile, "swap", &[secret, kept_again]);
+        assert_eq!(std::fs::read_to_string(&kept).expect("the file"), "kept");
+    }
+}
+
+/// A directory that also lies at another place, while this lives.
+struct Mounted<'a>(&'a std::path::Path);
+
+impl<'a> Mounted<'a> {
+    fn bind(directory: &std::path::Path, place: &'a std::path::Path) -> Self {
+        let mounted = Command::new("mount").arg("--bind").args([directory, place]).status();
+        assert!(mounted.expect("start `mount`").success(), "it is not mounted");
+        Self(place)
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        // What is left would show in the next test.
+        let _ = Command::new("umount").arg("-l").arg(self.0).status();
     }
 }

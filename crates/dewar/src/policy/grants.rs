@@ -45,7 +45,7 @@ pub(crate) struct DomainGrants {
     pub(crate) own_ports: bool,
     /// It may connect to some unix socket by name.
     pub(crate) unix_sockets: bool,
-    /// Which: `unix:` or `unixgram:` with a path, `@NAME`, or a regular expression over paths.
+    /// Which: `unix:` or `unixgram:` with a path, `@NAME`, or a pattern of paths.
     pub(crate) unix_names: Vec<String>,
     /// It may ask the kernel by netlink, for example for interfaces and routes.
     pub(crate) netlink: bool,
@@ -72,9 +72,9 @@ pub(crate) enum Group {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct FileGrant {
-    /// A path, for itself and everything below; or a regular expression over whole paths.
+    /// A path, for itself and everything below; or a pattern as profiles write it.
     pub(crate) files: String,
-    pub(crate) is_regular_expression: bool,
+    pub(crate) is_pattern: bool,
     pub(crate) group: Group,
     /// `hidden`, `denied`, `list`, or some of `r`, `w`, `x`.
     pub(crate) rights: String,
@@ -203,16 +203,16 @@ fn grant(rule: &PathRule, domain: usize, variables: &Variables) -> FileGrant {
         (.., true) => "list".to_owned(),
         _ => "denied".to_owned(),
     };
-    let (files, is_regular_expression) = match &rule.path {
+    let (files, is_pattern) = match &rule.path {
         Some(path) => (path.display().to_string(), false),
-        None => (rule.regex.clone(), true),
+        None => (rule.glob.clone(), true),
     };
-    FileGrant { group: group(&files, variables), files, is_regular_expression, rights }
+    FileGrant { group: group(&files, variables), files, is_pattern, rights }
 }
 
 fn group(files: &str, variables: &Variables) -> Group {
-    // Of a regular expression, its literal beginning says where.
-    let path = Path::new(files.split(['[', '(', '*', '?']).next().unwrap_or(files));
+    // Of a pattern, its literal beginning says where.
+    let path = Path::new(files.split(['[', '*', '?', '\\']).next().unwrap_or(files));
     let temporary = ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|it| path.starts_with(it));
     if path.starts_with(&variables.workspace) || path.starts_with(&variables.tmp) || temporary {
         Group::Workspace
@@ -247,7 +247,7 @@ fn entry_points(compiled: &Compiled, from: &str) -> Vec<EntryPoint> {
             program: program
                 .path
                 .as_ref()
-                .map_or(program.regex.clone(), |it| it.display().to_string()),
+                .map_or(program.glob.clone(), |it| it.display().to_string()),
             domain: into.name.clone(),
         })
     });

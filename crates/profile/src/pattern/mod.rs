@@ -10,7 +10,7 @@ mod text;
 pub(crate) use common::Entangled;
 pub(crate) use parse::parse;
 
-use std::{ops::Deref, sync::Arc};
+use std::{ops::Deref, path::Path, sync::Arc};
 
 /// A set of absolute paths. Two patterns are equal when their regular expressions are. Cloning one
 /// shares its parts.
@@ -69,9 +69,9 @@ impl PartialEq for Pattern {
 }
 
 impl std::fmt::Display for Pattern {
-    /// The path, or the regular expression over paths.
+    /// The path, or the pattern as a profile writes it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.literal().unwrap_or_else(|| self.regex.clone()))
+        f.write_str(&self.literal().unwrap_or_else(|| self.glob()))
     }
 }
 
@@ -95,6 +95,30 @@ impl Pattern {
 
     fn with_below(&self, below: bool) -> Self {
         Self::new(self.components.clone(), below, self.label.clone())
+    }
+
+    /// The path itself, and nothing below it.
+    pub(crate) fn of_path(path: &Path) -> Option<Self> {
+        let names = path.to_str()?.split('/').filter(|name| !name.is_empty());
+        let components = names.map(|name| Component::Literal(name.to_owned())).collect();
+        Some(Self::new(components, false, path.to_str()?.trim_start_matches('/').to_owned()))
+    }
+
+    /// What matches below `to` what this one matches at or below `from`: both are paths.
+    pub(crate) fn moved(&self, from: &Self, to: &Self) -> Result<Vec<Self>, Entangled> {
+        let common = self.common(&from.clone().with_everything_below())?;
+        let moved = common.iter().map(|pattern| {
+            let rest = &pattern.components[from.components.len()..];
+            let labels = to.components.iter().chain(rest).map(Component::label);
+            let label = labels.collect::<Vec<_>>().join("/");
+            Self::new([&*to.components, rest].concat(), pattern.below, label)
+        });
+        Ok(moved.collect())
+    }
+
+    /// Whether all of its paths are `path` or lie below it.
+    pub(crate) fn lies_in(&self, path: &Self) -> bool {
+        self.components.starts_with(&path.components)
     }
 
     /// Every directory that all of its paths lie below, with nothing below it, outermost first.

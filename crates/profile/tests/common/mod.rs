@@ -15,6 +15,7 @@ pub(crate) fn variables() -> Variables {
         private_network: true,
         registries: registries(),
         shares_memory: false,
+        mounted: Vec::new(),
         confidential: Vec::new(),
         kept: vec!["/home/me/.cache/dewar".into(), "/home/me/{a}*/dewar".into()],
         fixed: vec!["/home/me/work/audit".into()],

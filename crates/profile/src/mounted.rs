@@ -1,0 +1,65 @@
+//! The same files at two places, by mounts: what is taken at the one is taken at the other.
+
+use crate::pattern::Pattern;
+use crate::rights::{Entry, List, Standing};
+use crate::source::TextSpan;
+use crate::variables::Variables;
+use std::path::PathBuf;
+
+/// Pairs of places at which the same files lie.
+#[derive(Debug)]
+pub(crate) struct Mounted(Vec<(Pattern, Pattern)>);
+
+impl Mounted {
+    pub(crate) fn new(variables: &Variables) -> Self {
+        let pairs = variables.mounted.iter();
+        let paths = |(from, to): &(PathBuf, PathBuf)| {
+            Some((Pattern::of_path(from)?, Pattern::of_path(to)?))
+        };
+        Self(pairs.filter_map(paths).collect())
+    }
+
+    /// Where else the files of `pattern` lie.
+    pub(crate) fn elsewhere(&self, pattern: &Pattern) -> Vec<Pattern> {
+        let all = self.0.iter().flat_map(|(from, to)| {
+            // What cannot be said more exactly is all of it.
+            let moved = pattern.moved(from, to);
+            moved.unwrap_or_else(|_| vec![to.clone().with_everything_below()])
+        });
+        all.collect()
+    }
+
+    /// Adds what `entries` take from the files of other places, and what they would give of
+    /// `confidential` ones. Who names such a place to grant it means it: what is denied around the
+    /// other one is none of it.
+    pub(crate) fn take(&self, entries: &mut Vec<Entry>, confidential: &[(Pattern, TextSpan)]) {
+        let mut taken = Vec::new();
+        for (from, to) in &self.0 {
+            let grants = |entry: &Entry| !entry.list.restricts() && entry.list > List::Names;
+            let is_meant = entries.iter().any(|it| grants(it) && it.pattern.lies_in(to));
+            let around = |entry: &Entry| entry.pattern.covers(from) && entry.layer != usize::MAX;
+            for entry in entries.iter().filter(|entry| entry.list.restricts()) {
+                if is_meant && around(entry) {
+                    continue;
+                }
+                let moved = entry.pattern.moved(from, to);
+                let moved = moved.unwrap_or_else(|_| vec![to.clone().with_everything_below()]);
+                taken.extend(moved.into_iter().map(|pattern| Entry {
+                    pattern,
+                    standing: Standing::Elsewhere,
+                    ..entry.clone()
+                }));
+            }
+        }
+        for (pattern, place) in confidential {
+            taken.extend(self.elsewhere(pattern).into_iter().map(|pattern| Entry {
+                pattern,
+                list: List::Deny,
+                layer: 0,
+                place: *place,
+                standing: Standing::Elsewhere,
+            }));
+        }
+        entries.extend(taken);
+    }
+}
