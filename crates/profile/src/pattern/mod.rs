@@ -5,6 +5,7 @@
 
 mod common;
 mod parse;
+mod regex;
 mod text;
 
 pub(crate) use common::Entangled;
@@ -79,7 +80,7 @@ impl Pattern {
     fn new(components: Vec<Component>, below: bool, label: String) -> Self {
         let stem = stem(&components);
         let stem_chars = stem.chars().count();
-        let regex = regex(&components, below);
+        let regex = regex::of(&components, below);
         Self(Arc::new(Parts { components, below, regex, stem, stem_chars, label }))
     }
 
@@ -348,66 +349,4 @@ fn stem(components: &[Component]) -> String {
         }
     }
     if stem.is_empty() { "/".to_owned() } else { stem }
-}
-
-fn regex(components: &[Component], below: bool) -> String {
-    if components.is_empty() {
-        return if below { "/.*" } else { "/" }.to_owned();
-    }
-    let mut out = String::new();
-    let mut slash = true;
-    for component in components {
-        if slash {
-            out.push('/');
-        }
-        slash = true;
-        match component {
-            Component::Literal(text) => text.chars().for_each(|c| push_escaped(&mut out, c)),
-            Component::Glob(tokens) => tokens.iter().for_each(|t| push_token(&mut out, t)),
-            Component::AnyDepth => {
-                out.push_str("(.*/)?");
-                slash = false;
-            }
-        }
-    }
-    if below {
-        out.push_str("(/.*)?");
-    }
-    out
-}
-
-fn push_token(out: &mut String, token: &Token) {
-    match token {
-        Token::Char(c) => push_escaped(out, *c),
-        Token::Star => out.push_str("[^/]*"),
-        Token::Question => out.push_str("[^/]"),
-        Token::Set(set) => {
-            out.push_str(if set.negated { "[^/" } else { "[" });
-            for (low, high) in &set.ranges {
-                push_in_set(out, *low);
-                if high > low {
-                    out.push('-');
-                    push_in_set(out, *high);
-                }
-            }
-            out.push(']');
-        }
-    }
-}
-
-fn push_escaped(out: &mut String, c: char) {
-    if matches!(
-        c,
-        '.' | '^' | '$' | '?' | '*' | '+' | '|' | '[' | ']' | '(' | ')' | '{' | '}' | '\\'
-    ) {
-        out.push('\\');
-    }
-    out.push(c);
-}
-
-fn push_in_set(out: &mut String, c: char) {
-    if c.is_ascii_punctuation() {
-        out.push('\\');
-    }
-    out.push(c);
 }
