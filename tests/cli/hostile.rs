@@ -169,16 +169,38 @@ fn a_dry_run_makes_no_directory() {
     assert!(said.status == 0 && home.path().join(".made").exists(), "{}", said.err);
 }
 
+/// A trail and a report hold names that the program chose.
 #[test]
-fn a_report_follows_no_link_that_a_run_has_left() {
+fn what_is_written_follows_no_link_that_a_run_has_left_and_waits_for_no_pipe() {
     let home = Home::new();
-    let script = "ln -s ../notes.txt report.html; echo old > plain.html";
+    let script = "for name in trail report.html p.toml; do ln -s ../notes.txt $name; done; \
+                  ln -s ../elsewhere out; mkfifo pipe; echo old > plain.html";
+    fs::create_dir(home.path().join("elsewhere")).unwrap();
     home.say(&["run", "--no-daemon", "--", "sh", "-c", script]);
-    let said = home.say(&["report", "-o", "report.html"]);
-    assert!(said.status == 125 && said.err.contains("is no file by itself"), "{}", said.err);
+    for (args, status) in [
+        (&["run", "--no-daemon", "--audit", "trail", "--", "true"][..], 2),
+        (&["run", "--no-daemon", "--audit", "out/trail", "--", "true"], 2),
+        (&["run", "--no-daemon", "--audit", "pipe", "--", "true"], 2),
+        (&["run", "--no-daemon", "--mode", "fast", "--audit", "trail", "--", "true"], 2),
+        (&["report", "-o", "report.html"], 125),
+        (&["report", "-o", "out/report.html"], 125),
+        (&["report", "-o", "pipe"], 125),
+        (&["learn", "-o", "p.toml", "--", "true"], 2),
+        (&["learn", "-o", "out/p.toml", "--", "true"], 2),
+        (&["man", "out/man"], 125),
+    ] {
+        let said = home.say(args);
+        assert_eq!(said.status, status, "{args:?}: {}", said.err);
+        let why = ["it is a link", "is a link; name", "is no file by itself", "cannot write"];
+        assert!(why.iter().any(|why| said.err.contains(why)), "{args:?}: {}", said.err);
+    }
     assert_eq!(fs::read_to_string(home.path().join("notes.txt")).unwrap(), "notes");
+    assert_eq!(fs::read_dir(home.path().join("elsewhere")).unwrap().count(), 0);
     assert_eq!(home.say(&["report", "-o", "plain.html"]).status, 0);
     assert!(fs::read_to_string(home.work().join("plain.html")).unwrap().starts_with("<!"));
+    let said = home.say(&["run", "--no-daemon", "--audit", "plain.html", "--", "true"]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    assert!(fs::read_to_string(home.work().join("plain.html")).unwrap().contains("\"granted\""));
 }
 
 #[test]

@@ -180,3 +180,66 @@ fn root_and_ordinary_users_are_asked_by_their_own_runs_with_a_daemon_and_without
         }
     });
 }
+
+/// Waits until the run has made `file` in its workspace.
+fn await_file(home: &Home, file: &str) {
+    let until = Instant::now() + PATIENCE;
+    while !home.path().join("work").join(file).exists() {
+        assert!(Instant::now() < until, "the run does not make {file}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A label belongs to the file: editors and `logrotate` rename what is denied, and a pattern that
+/// takes something else may name where it lies then.
+#[test]
+fn taking_something_of_a_name_gives_nothing_of_what_was_renamed_to_it() {
+    for takes in ["--write", "--exec"] {
+        for links in ["true", "ln data alias"] {
+            let home = Home::new();
+            let script = format!(
+                "echo secret > data; {links}; cat data alias 2>/dev/null; touch ready; \
+                 while [ ! -e end ]; do sleep 0.05; done; cat data.1 alias; echo status $?"
+            );
+            let run = run(&home, &["--mode", "all"], &script);
+            await_file(&home, "ready");
+            let path = |name: &str| home.path().join("work").join(name);
+            let revoke = |option: &[&str], name: &str| {
+                let pattern = path(name).display().to_string();
+                let args = [&["revoke", "it"], option, &[pattern.as_str()][..]].concat();
+                let said = home.say(&args);
+                assert!(said.status.success(), "{args:?}: {}", text(&said.stderr));
+            };
+            revoke(&["--file"], "data");
+            fs::rename(path("data"), path("data.1")).unwrap();
+            match takes {
+                "--write" => revoke(&["--write", "--file"], "data*"),
+                _ => revoke(&["--exec"], "data*"),
+            }
+            fs::write(path("end"), "").unwrap();
+            let before = if links == "true" { "secret\n" } else { "secret\nsecret\n" };
+            assert_eq!(end(run), format!("{before}status 1\n"), "{takes} {links}");
+        }
+    }
+}
+
+/// Who gives a file by its name means what lies there.
+#[test]
+fn what_is_given_by_a_name_is_what_was_renamed_to_it() {
+    let home = Home::new();
+    let script = "echo text > data; cat data; touch ready; \
+                  while [ ! -e end ]; do sleep 0.05; done; cat data.1";
+    let run = run(&home, &["--mode", "all"], script);
+    await_file(&home, "ready");
+    let path = |name: &str| home.path().join("work").join(name);
+    let say = |verb: &str, name: &str| {
+        let said = home.say(&[verb, "it", "--file", &path(name).display().to_string()]);
+        assert!(said.status.success(), "{verb} {name}: {}", text(&said.stderr));
+    };
+    say("revoke", "data");
+    fs::rename(path("data"), path("data.1")).unwrap();
+    say("revoke", "data.1");
+    say("grant", "data.1");
+    fs::write(path("end"), "").unwrap();
+    assert_eq!(end(run), "text\ntext\n");
+}

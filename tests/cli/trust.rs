@@ -48,18 +48,18 @@ impl Home {
     }
 
     /// Runs a shell under the project's profile.
-    fn run(&self, directory: &str, script: &str) -> Said {
+    pub(crate) fn run(&self, directory: &str, script: &str) -> Said {
         self.say_in(directory, &["run", "--no-daemon", "--", "sh", "-c", script])
     }
 
-    fn trust(&self) {
+    pub(crate) fn trust(&self) {
         let said = self.say(&["trust", "--yes"]);
         assert_eq!(said.status, 0, "{}{}", said.out, said.err);
     }
 }
 
 const READS_NOTES: &str = "extends = 'workspace'\n[files]\nread = ['${home}/notes.txt']\n";
-const READ_THEM: &str = "cat ~/notes.txt";
+pub(crate) const READ_THEM: &str = "cat ~/notes.txt";
 
 #[test]
 fn a_projects_profile_is_used_only_once_it_is_trusted() {

@@ -1,6 +1,6 @@
 //! What nobody has trusted yet, and what is told of it.
 
-use crate::trust::Home;
+use crate::trust::{Home, READ_THEM};
 use std::{fs, os::unix::fs::symlink};
 
 /// What is about names alone; and variables that are not set while somebody looks.
@@ -204,5 +204,42 @@ fn where_no_line_of_a_profile_helps_none_is_offered() {
         assert!(is_told && !said.out.contains("files.write"), "{script}: {}", said.out);
         let said = home.say(&["allow", "1", "--dry-run"]);
         assert!(said.status == 1 && !said.out.contains("files.write"), "{}", said.out);
+    }
+}
+
+/// As another run could, whose own profile is not this one.
+#[test]
+fn what_is_changed_is_what_was_trusted_however_fast_it_is_changed() {
+    const PLAIN: &str = "extends = 'workspace'\n";
+    let home = Home::new();
+    home.write("other.txt", "other");
+    home.write("repo/dewar.toml", PLAIN);
+    home.trust();
+    let denied = ["run", "--no-daemon", "--name", "first", "--", "sh", "-c", READ_THEM];
+    assert_eq!(home.say(&denied).status, 1);
+    let path = home.path("repo/dewar.toml");
+    for _ in 0..25 {
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let wide = "extends = 'workspace'\nfiles.read = ['${home}/other.txt']\n";
+                let next = home.path("repo/.next");
+                for text in [wide, PLAIN].into_iter().cycle() {
+                    let is_left = !stop.load(std::sync::atomic::Ordering::Relaxed);
+                    let held = fs::read_to_string(&path).unwrap();
+                    if !is_left || held.contains("notes.txt") {
+                        break;
+                    }
+                    fs::write(&next, text).unwrap();
+                    fs::rename(&next, &path).unwrap();
+                    std::thread::sleep(std::time::Duration::from_millis(4));
+                }
+            });
+            home.say(&["allow", "first", "1"]);
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        let said = home.run("repo", "cat ~/other.txt");
+        assert_ne!(said.out, "other", "{}", fs::read_to_string(&path).unwrap());
+        fs::write(&path, PLAIN).unwrap();
     }
 }

@@ -10,11 +10,11 @@ use cli::{
     args::plugin::{RunArgs, TargetArg},
     failure::{Failed, Usage},
     output::{self, tell},
+    output_file,
 };
 use plugin_host::{CallFailure, Target};
 use serde_json::json;
 use std::{
-    fs,
     io::{self, IsTerminal as _, Read as _},
     time::Instant,
 };
@@ -62,9 +62,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     }
     let Ok(reply) = &first.reply else { return Ok(()) };
     match &args.output {
-        Some(path) => {
-            fs::write(path, reply).with_context(|| format!("cannot write `{}`", path.display()))
-        }
+        Some(path) => output_file::replace(path, reply)
+            .with_context(|| format!("cannot write `{}`", path.display())),
         None if args.json => Ok(()),
         None => Ok(output::print(reply)?),
     }

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
     };
     let denials = chosen(args, &wanted, &record)?;
     let target = target(args, &record)?;
-    let fitting = fitting(args, &record)?;
+    let fitting = fitting(args, &record, target.as_ref())?;
     let named: Vec<PathBuf> = wanted.objects.iter().map(PathBuf::from).collect();
     let proposal = Proposal::of(&fitting, &denials, &named)?;
     let mut text = tell(&fitting, &proposal, &denials)?;
@@ -220,18 +220,22 @@ fn target(args: &AllowArgs, record: &RunRecord) -> anyhow::Result<Option<Target>
     Ok(Some(target))
 }
 
-/// The profile that would be changed.
-fn fitting(args: &AllowArgs, record: &RunRecord) -> anyhow::Result<Fitting> {
+/// The profile that would be changed: as `target` holds it, if it is a file.
+fn fitting(
+    args: &AllowArgs,
+    record: &RunRecord,
+    target: Option<&Target>,
+) -> anyhow::Result<Fitting> {
     let Some(variables) = record.variables.clone() else {
         bail!(Usage("this run was recorded by an older Dewar; run the command again".into()));
     };
-    let fitting = match args.write.as_ref().filter(|file| file.exists()) {
-        Some(file) => Fitting::of_file(file, variables),
-        None => match file_of(&record.argument, &record.directory).filter(|_| args.write.is_none())
-        {
-            Some(file) => Fitting::of_file(&file, variables),
-            None => Fitting::extending(&record.argument, &record.directory, variables),
-        },
+    let own = file_of(&record.argument, &record.directory).filter(|_| args.write.is_none());
+    let fitting = match (target, own) {
+        (Some(Target { path, before: Some(it) }), _) => {
+            Fitting::of_text(it.clone(), path, variables)
+        }
+        (_, Some(file)) => Fitting::of_file(&file, variables),
+        _ => Fitting::extending(&record.argument, &record.directory, variables),
     };
     Ok(fitting?.naming(named_hosts(&record.command)))
 }

@@ -4,7 +4,7 @@ use crate::{commands, failure::Usage};
 use anyhow::{Context as _, bail};
 use clap::{Args, Command};
 use clap_mangen::Man;
-use cli::output;
+use cli::{output, output_file};
 use std::{
     fmt::Write as _,
     io,
@@ -42,7 +42,11 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
             "`{name}` is a command, and `dewar help {name}` tells of it; write `./{name}` for a directory"
         )));
     }
-    let made = std::fs::create_dir_all(dir).and_then(|()| write(command, dir));
+    let near = match output_file::directory(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => std::fs::create_dir_all(dir),
+    };
+    let made = near.and_then(|()| write(command, dir));
     made.with_context(|| format!("cannot write manual pages to `{}`", dir.display()))
 }
 
@@ -52,7 +56,7 @@ fn write(command: Command, directory: &Path) -> io::Result<()> {
         write(inner.clone(), directory)?;
     }
     let (name, page) = page(command)?;
-    std::fs::write(directory.join(name), page)
+    output_file::replace(&directory.join(name), page.as_bytes())
 }
 
 /// The page of a command, and the name of its file. What stands below the options in the help has

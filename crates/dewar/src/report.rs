@@ -10,18 +10,14 @@ use crate::{
     run::document::{RunDocument, moment, time},
     run::{Journal, RunRecord, tell_planted},
 };
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
-use cli::look::{self, BAD, FAINT, NAME, STRONG, paint};
-use monitor::{Deed, DeedKind, visible};
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    fs::Permissions,
-    io::{ErrorKind, Write as _},
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
+use cli::{
+    look::{self, BAD, FAINT, NAME, STRONG, paint},
+    output_file,
 };
+use monitor::{Deed, DeedKind, visible};
+use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,32 +66,13 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     }
     match &args.output {
         Some(path) if path.as_os_str() == "-" => Ok(output::print(page::page(&record).as_bytes())?),
-        Some(path) => write(path, &page::page(&record))
+        Some(path) => output_file::replace(path, page::page(&record).as_bytes())
             .with_context(|| format!("cannot write the report to `{}`", path.display())),
         None => {
             let width = look::columns().unwrap_or(usize::MAX);
             Ok(look::show(&tell(&record, if args.all { usize::MAX } else { MOST_LINES }, width)?)?)
         }
     }
-}
-
-/// Puts a page into the place of what `path` holds. A run may have left a link there, which would
-/// lead to a file of the user's.
-fn write(path: &Path, page: &str) -> anyhow::Result<()> {
-    match path.symlink_metadata() {
-        Ok(there) if there.is_dir() => bail!("it is a directory; name a file in it"),
-        Ok(there) if !there.is_file() => bail!("it is there, and is no file by itself"),
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
-    }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    // What the user's umask leaves of it.
-    let readable = Permissions::from_mode(0o666);
-    let mut file = tempfile::Builder::new().permissions(readable).tempfile_in(directory)?;
-    file.write_all(page.as_bytes())?;
-    file.persist(path)?;
-    Ok(())
 }
 
 /// How many runs began inside of one.

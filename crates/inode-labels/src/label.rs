@@ -51,13 +51,17 @@ impl Label {
 struct Rules {
     before: Arc<PathRules>,
     now: Arc<PathRules>,
+    /// The last change has given something.
+    gives: bool,
 }
 
-/// The label of every file seen. Bounded: beyond 100,000 inodes it starts anew from the
-/// rules.
+/// The label of every file seen. Bounded: beyond 100,000 inodes those with the label that most have
+/// start anew from the rules. What a policy keeps from a subject is seldom what most of it is.
 ///
 /// When the rules change, a file keeps its label unless old and new rules differ for the place
-/// where it lies.
+/// where it lies, and it had the label of that place. What was met elsewhere, and renamed, keeps
+/// its own: a subject is asked about by both. Only who gives something by a name means what lies
+/// there, whatever it was.
 #[derive(Debug)]
 pub struct Labels {
     rules: ArcSwap<Rules>,
@@ -103,7 +107,8 @@ impl Labels {
     /// No file is known yet; these rules hold.
     pub fn new(rules: PathRules) -> Self {
         let now = Arc::new(rules);
-        let rules = ArcSwap::from_pointee(Rules { before: Arc::clone(&now), now });
+        let rules = Rules { before: Arc::clone(&now), now, gives: false };
+        let rules = ArcSwap::from_pointee(rules);
         let has_forgotten = AtomicBool::new(false);
         let private = Private::default();
         let (seen, pinned, kept_alive) = Default::default();
@@ -115,10 +120,14 @@ impl Labels {
         Self { private, ..self }
     }
 
-    /// From now on these rules hold.
-    pub fn change(&self, rules: PathRules) {
+    /// From now on these rules hold. `gives`: for somebody who gives what they name, and takes
+    /// nothing.
+    pub fn change(&self, rules: PathRules, gives: bool) {
         let before = self.newest();
-        self.rules.store(Arc::new(Rules { before, now: Arc::new(rules) }));
+        self.rules.store(Arc::new(Rules { before, now: Arc::new(rules), gives }));
+        if !gives {
+            return;
+        }
         let freed =
             |(_, (_, path)): &(Inode, (Entry, PathBuf))| self.has_changed(path, FileKind::File);
         let pinned = std::mem::take(&mut *self.pinned());
@@ -161,11 +170,14 @@ impl Labels {
         let named = known_as(path);
         let sid =
             |rules: &PathRules| rules.sid_by_names(path, named.as_deref().unwrap_or(path), kind);
-        let at = |rules: &PathRules| match known {
+        // Subjects are asked about these by the place as well.
+        let has_two = matches!(kind, FileKind::File | FileKind::Dir | FileKind::Pipe);
+        let at = |rules: &PathRules, gives: bool| match known {
             Some(old) if sid(&old.rules) == sid(rules) => old.sid,
+            Some(old) if has_two && !gives && sid(&old.rules) != old.sid => old.sid,
             _ => sid(rules),
         };
-        let (sid, before) = (at(&rules.now), at(&rules.before));
+        let (sid, before) = (at(&rules.now, rules.gives), at(&rules.before, false));
         Arc::new(Label { sid, hint: Hint::default(), before, rules: Arc::clone(&rules.now) })
     }
 
@@ -288,7 +300,7 @@ impl Labels {
         let Some(proof) = Proof::of(status, file, &self.kept_alive, may_wait) else { return };
         let mut seen = self.lock();
         if seen.len() >= Self::MOST {
-            seen.clear();
+            forget_most(&mut seen);
             self.has_forgotten.store(true, Ordering::Release);
         }
         seen.insert(inode, Entry { label: Arc::clone(label), proof });
@@ -297,6 +309,16 @@ impl Labels {
     fn lock(&self) -> MutexGuard<'_, HashMap<Inode, Entry, RandomState>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Forgets the label that most of the files have.
+fn forget_most(seen: &mut HashMap<Inode, Entry, RandomState>) {
+    let mut counts: HashMap<Sid, usize> = HashMap::new();
+    for entry in seen.values() {
+        *counts.entry(entry.label.sid).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(_, count)| *count).map(|(sid, _)| sid);
+    seen.retain(|_, entry| Some(entry.label.sid) != most);
 }
 
 impl Entry {
@@ -309,88 +331,4 @@ impl Entry {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::{
-        os::fd::AsFd as _,
-        time::{Duration, Instant},
-    };
-
-    fn sid(number: u32) -> Sid {
-        Sid::new(number).unwrap()
-    }
-
-    #[test]
-    fn a_renamed_file_keeps_its_label() {
-        let labels = Labels::new(PathRules::new(&[]).unwrap());
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let status = Status::of(file.as_file().as_fd()).unwrap();
-        let own_fds = std::fs::File::open("/proc/self/fd").unwrap();
-        let at = FileRef::Open(file.as_file().as_fd(), own_fds.as_fd());
-        labels.created(&status, at, sid(109));
-        let unused = || -> rustix::io::Result<PathBuf> { panic!("the inode is known") };
-        assert_eq!(labels.of_file(&status, at, unused).unwrap().sid, sid(109));
-    }
-
-    #[test]
-    fn a_file_that_gets_number_and_birth_of_one_that_is_gone_has_not_its_label() {
-        // Not in memory: there, numbers do not come again.
-        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let own_fds = std::fs::File::open("/proc/self/fd").unwrap();
-        let labels = Labels::new(PathRules::new(&[]).unwrap());
-        let make = || {
-            let file = tempfile::tempfile_in(&directory).unwrap();
-            let status = Status::of(file.as_fd()).unwrap();
-            (file, status)
-        };
-        let mut again = 0;
-        for _ in 0..1000 {
-            let (gone, of_gone) = make();
-            labels.created(&of_gone, FileRef::Open(gone.as_fd(), own_fds.as_fd()), sid(109));
-            drop(gone);
-            let (new, status) = make();
-            let at = FileRef::Open(new.as_fd(), own_fds.as_fd());
-            again += usize::from(status == of_gone);
-            assert_ne!(labels.of_file(&status, at, || Ok("/a".into())).unwrap().sid, sid(109));
-        }
-        eprintln!("{again} of 1000 files had number and birth of the one before");
-    }
-
-    #[test]
-    fn where_no_handle_tells_files_are_kept_alive_until_their_birth_is_over() {
-        let kept = KeptAlive::default();
-        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let own_fds = std::fs::File::open("/proc/self/fd").unwrap();
-        let (file, began) = (tempfile::tempfile_in(&directory).unwrap(), Instant::now());
-        let status = Status::of(file.as_fd()).unwrap();
-        let at = FileRef::Open(file.as_fd(), own_fds.as_fd());
-        for _ in 0..1000 {
-            assert!(kept.keep(at.hold(&status).unwrap(), true));
-        }
-        // 256 at a time, for 30 ms each.
-        assert!(began.elapsed() > Duration::from_millis(90), "{:?}", began.elapsed());
-        while !kept.keep(at.hold(&status).unwrap(), false) {}
-        std::thread::sleep(Duration::from_millis(40));
-        kept.let_go();
-        assert_eq!(kept.count(), 0);
-    }
-
-    #[test]
-    fn a_label_of_long_ago_is_not_the_one_before() {
-        let rules = |number: u32| {
-            let rule =
-                flask::FileRule { path: "/.*".into(), kind: FileKind::Any, sid: Some(sid(number)) };
-            PathRules::new(&[rule]).unwrap()
-        };
-        let labels = Labels::new(rules(101));
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let status = Status::of(file.as_file().as_fd()).unwrap();
-        let own_fds = std::fs::File::open("/proc/self/fd").unwrap();
-        let at = FileRef::Open(file.as_file().as_fd(), own_fds.as_fd());
-        let label = || labels.of_file(&status, at, || Ok("/a".into())).unwrap();
-        assert_eq!(label().sid, sid(101));
-        labels.change(rules(102));
-        labels.change(rules(103));
-        assert_eq!((label().before(), label().sid), (sid(102), sid(103)));
-    }
-}
+mod tests;

@@ -37,6 +37,6 @@ pub use avc::Stats;
 pub use flask::visible;
 pub use inside::{CompileInner, InnerPolicy, InsideError};
 pub use process::ProcessStatus;
-pub use revoke::{Action, ApplyError, Control, Held, Hold, Holder, Receipt, RevokeMode};
+pub use revoke::{Action, ApplyError, ByName, Control, Held, Hold, Holder, Receipt, RevokeMode};
 pub use run::{Enforce, Job, Report, RunError, run};
 pub use subject::connection::Connector;

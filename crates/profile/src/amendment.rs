@@ -81,7 +81,8 @@ impl Amendment {
     /// Regular expressions over the paths of the files that it takes something of.
     #[must_use]
     pub fn taken_files(&self, variables: &Variables) -> Vec<String> {
-        let (AmendmentKind::Revoke, AmendedObject::Files(text) | AmendedObject::Write(text)) =
+        use AmendedObject::{Exec, Files, Write};
+        let (AmendmentKind::Revoke, Files(text) | Write(text) | Exec(text)) =
             (self.kind, &self.object)
         else {
             return Vec::new();

@@ -1,7 +1,10 @@
 //! The access log: a line per request, in the common format with the service time and the plugin
 //! behind.
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::OFlags,
+};
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write as _},
@@ -30,7 +33,14 @@ impl LogFile {
         if path == Path::new("-") {
             return Ok(Self(Arc::new(Out::Standard)));
         }
-        let file = OpenOptions::new().append(true).create(true).mode(0o640).open(path)?;
+        // Whoever could write where it lies may have left a link to another file, or a pipe that
+        // nobody reads.
+        let is_systems = ["/dev", "/proc"].iter().any(|top| path.starts_with(top));
+        let links = if is_systems { OFlags::empty() } else { OFlags::NOFOLLOW };
+        let flags = (links | OFlags::NONBLOCK).bits();
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o640).custom_flags(flags.cast_signed());
+        let file = options.open(path)?;
         Ok(Self(Arc::new(Out::File(file))))
     }
 

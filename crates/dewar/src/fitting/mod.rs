@@ -73,6 +73,12 @@ impl Fitting {
     pub(crate) fn of_file(path: &Path, variables: Variables) -> anyhow::Result<Self> {
         let text = read(path);
         let text = text.with_context(|| format!("cannot read `{}`", path.display()))?;
+        Self::of_text(text, path, variables)
+    }
+
+    /// Of the profile whose file held `text` when it was looked at: what it holds by now may be
+    /// another's word.
+    pub(crate) fn of_text(text: String, path: &Path, variables: Variables) -> anyhow::Result<Self> {
         let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
         Self::of(text, path.display().to_string(), directory, variables)
     }

@@ -2,6 +2,7 @@
 
 use crate::{failure::Usage, machine, trust};
 use anyhow::{Context as _, bail};
+use cli::output_file;
 use profile::{Documents, Source, Variables};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -54,6 +55,12 @@ impl Target {
                 path.display(),
                 machine::real(path).display()
             )));
+        }
+        // Nor must a directory on the way lead elsewhere.
+        if let Err(error) = output_file::directory(path)
+            && error.kind() != ErrorKind::NotFound
+        {
+            bail!(Usage(format!("cannot write `{}`: {error}", path.display())));
         }
         Self::at(path)
     }
@@ -109,7 +116,7 @@ impl Target {
     /// Replaces what it holds, and remembers what that was.
     pub(crate) fn write(&self, text: &str) -> anyhow::Result<()> {
         let shown = self.path.display();
-        let trusted = trust::keep(&self.path);
+        let trusted = trust::keep(&self.path, self.before.as_deref());
         // Before the change: what cannot be taken back is not done.
         let undo = remember(&ProfileEdit {
             path: self.path.clone(),
@@ -126,20 +133,21 @@ impl Target {
 
 /// Puts `text` into the place of what `path` holds, which is still `before`.
 fn replace(path: &Path, text: &str, before: Option<&str>) -> anyhow::Result<()> {
-    let directory = path.parent().context("it has no directory")?;
+    let (directory, _held) = output_file::directory(path)?;
+    let place = directory.join(path.file_name().context("it has no name")?);
     let mut file =
-        tempfile::Builder::new().prefix(".dewar-").suffix(".toml").tempfile_in(directory)?;
+        tempfile::Builder::new().prefix(".dewar-").suffix(".toml").tempfile_in(&directory)?;
     file.write_all(text.as_bytes())?;
     let mode = fs::metadata(path).map_or(0o644, |file| file.permissions().mode());
     file.as_file().set_permissions(Permissions::from_mode(mode & 0o777))?;
     file.as_file().sync_all()?;
     let Some(before) = before else {
-        return Ok(file.persist_noclobber(path).map(drop)?);
+        return Ok(file.persist_noclobber(place).map(drop)?);
     };
     if super::read(path)? != before {
         bail!("it was changed meanwhile; nothing was written");
     }
-    Ok(file.persist(path).map(drop)?)
+    Ok(file.persist(place).map(drop)?)
 }
 
 fn directory() -> anyhow::Result<PathBuf> {
@@ -194,7 +202,7 @@ pub(crate) fn undo(file: Option<&Path>) -> anyhow::Result<(PathBuf, bool)> {
         }
         match &change.before {
             Some(before) => {
-                let trusted = trust::keep(&change.path);
+                let trusted = trust::keep(&change.path, Some(&change.after));
                 replace(&change.path, before, Some(&change.after))
                     .with_context(|| format!("cannot write `{shown}`"))?;
                 trusted.again(before)?;

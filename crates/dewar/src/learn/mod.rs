@@ -251,9 +251,9 @@ fn fitting(
     here: &Path,
     variables: Variables,
 ) -> anyhow::Result<Fitting> {
-    if let Some(target @ Target { path, before: Some(_) }) = target.filter(|_| args.merge) {
+    if let Some(target @ Target { path, before: Some(text) }) = target.filter(|_| args.merge) {
         insist_on_trust(args, target, here)?;
-        return Fitting::of_file(path, variables);
+        return Fitting::of_text(text.clone(), path, variables);
     }
     Fitting::extending(args.base(), here, variables)
 }
@@ -274,7 +274,8 @@ fn insist_on_trust(args: &LearnArgs, target: &Target, here: &Path) -> anyhow::Re
         )));
     }
     let is_projects = args.output.file_name().is_some_and(|name| name == trust::NAME);
-    if is_projects && !trust::is_trusted(&target.path) && !target.is_made_here()? {
+    let is_trusted = || trust::is_trusted(&target.path, target.before.as_deref());
+    if is_projects && !is_trusted() && !target.is_made_here()? {
         bail!(Usage(format!(
             "{shown} is the word of this project, and you have not trusted it; nothing was started.\n  dewar trust             \
              shows what it grants, and asks\n  dewar learn -o FILE     learns into another file"

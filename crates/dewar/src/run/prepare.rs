@@ -15,13 +15,13 @@ use crate::{
     trust::{self, Store},
 };
 use anyhow::{Context as _, bail};
-use cli::exhausted;
+use cli::{exhausted, output_file};
 use confine::launch::{Inherited, Limits, Namespaces};
 use confine::layers::{Layers, Probe};
 use confine::{ABI, Mode, Request};
 use monitor::{Job, Trail, visible};
 use profile::{Compiled, Documents, Source, Variables};
-use std::{ffi::OsString, fs::File, io::Write, path::Path, sync::Arc};
+use std::{ffi::OsString, io::Write, path::Path, sync::Arc};
 
 /// The profile of a run that names none, and whose project has none.
 pub(super) const DEFAULT: &str = "workspace";
@@ -371,8 +371,7 @@ fn audit(path: &Path) -> anyhow::Result<Trail> {
     let sink: Box<dyn Write + Send> = if path == Path::new("-") {
         Box::new(std::io::stderr())
     } else {
-        let file = File::options().create(true).append(true).open(path);
-        Box::new(file.map_err(|error| {
+        Box::new(output_file::append(path).map_err(|error| {
             Usage(format!("cannot write the audit trail to `{}`: {error}", path.display()))
         })?)
     };

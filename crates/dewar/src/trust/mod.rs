@@ -157,20 +157,23 @@ fn project(store: &Store, place: &Path) -> anyhow::Result<(Project, PathBuf)> {
 /// A profile that was trusted before Dewar itself changed it as the user has asked.
 pub(crate) struct Kept(Option<(Store, PathBuf, Documents)>);
 
-/// Looks whether the profile at `path` is trusted as it is.
-pub(crate) fn keep(path: &Path) -> Kept {
+/// Looks whether the profile at `path` is trusted as it was read: the file held `text`. What it
+/// may hold by now says nothing about that text.
+pub(crate) fn keep(path: &Path, text: Option<&str>) -> Kept {
     let trusted = || {
         let store = Store::open().ok()?;
         let documents = find::documents_of(path)?;
+        let (_, held) = documents.file_texts().next()?;
+        (Some(held) == text).then_some(())?;
         store.trusts(path, &Hash::of(&documents)).ok()??;
         Some((store, path.to_owned(), documents))
     };
     Kept(trusted())
 }
 
-/// Whether the profile at `path` is trusted as it is.
-pub(crate) fn is_trusted(path: &Path) -> bool {
-    keep(path).0.is_some()
+/// Whether the profile at `path` is trusted as it was read.
+pub(crate) fn is_trusted(path: &Path, text: Option<&str>) -> bool {
+    keep(path, text).0.is_some()
 }
 
 impl Kept {

@@ -26,6 +26,7 @@ use confine::{Conflict, ReadError};
 use flask::{SecurityServer, Unreachable};
 pub use hold::Hold;
 use hold::{freeze, hold};
+pub use naming::ByName;
 use naming::NamedFiles;
 pub use receipt::{Action, Held, Holder, Receipt, RevokeMode};
 use rustix::io::Errno;
@@ -79,16 +80,15 @@ impl Control {
     /// [`ApplyError`]; then the caller goes back to the policy before, and applies that, or ends
     /// the run.
     pub fn apply(&self, mode: RevokeMode) -> Result<Receipt, ApplyError> {
-        self.apply_naming(mode, &[])
+        self.apply_naming(mode, ByName::Nothing)
     }
 
-    /// The same where whoever makes the change names files, by regular expressions over whole
-    /// paths: what lies there by now is meant, wherever it lay when the sandbox met it.
+    /// The same where whoever makes the change names files.
     ///
     /// # Errors
     ///
     /// As of [`Control::apply`].
-    pub fn apply_naming(&self, mode: RevokeMode, named: &[String]) -> Result<Receipt, ApplyError> {
+    pub fn apply_naming(&self, mode: RevokeMode, named: ByName<'_>) -> Result<Receipt, ApplyError> {
         if self.0.off {
             return Ok(Receipt { complete: true, ..Receipt::default() });
         }

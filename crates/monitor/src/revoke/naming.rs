@@ -6,36 +6,63 @@ use confine::file_kind;
 use flask::{AccessVector, FileKind, FileRule, Sid};
 use labelling::{BadRule, PathRules};
 use rustix::{fs::FileType, io::Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Patterns of paths, if there are any.
-pub(super) struct NamedFiles(Option<PathRules>);
+/// What a change says of files by their names.
+#[derive(Clone, Copy, Debug)]
+pub enum ByName<'a> {
+    /// Nothing.
+    Nothing,
+    /// It takes something of what these regular expressions match, over whole paths: what lies
+    /// there by now is meant, wherever it lay when the sandbox met it.
+    Takes(&'a [String]),
+    /// It takes nothing, and gives what lies where it says by now.
+    Gives,
+}
+
+/// The files that a change names.
+pub(super) struct NamedFiles {
+    taken: Option<PathRules>,
+    pub(super) gives: bool,
+}
 
 impl NamedFiles {
-    /// What one of `regexes` matches, over whole paths.
-    pub(super) fn new(regexes: &[String]) -> std::result::Result<Self, BadRule> {
+    pub(super) fn new(named: ByName<'_>) -> std::result::Result<Self, BadRule> {
+        let taken = if let ByName::Takes(regexes) = named { regexes } else { &[] };
         let rule = |path: &String| FileRule { path: path.clone(), kind: FileKind::Any, sid: None };
-        let rules = regexes.iter().map(rule).collect::<Vec<_>>();
-        (!rules.is_empty()).then(|| PathRules::new(&rules)).transpose().map(Self)
+        let rules = taken.iter().map(rule).collect::<Vec<_>>();
+        let taken = (!rules.is_empty()).then(|| PathRules::new(&rules)).transpose()?;
+        Ok(Self { taken, gives: matches!(named, ByName::Gives) })
+    }
+
+    /// Whether something of what lies at `path` is taken by its name.
+    fn takes(&self, path: &Path) -> bool {
+        self.taken.as_ref().is_some_and(|taken| taken.rule(path, FileKind::Any).is_some())
     }
 }
 
 impl Comparison<'_> {
-    /// What `ssid` may not do to files where the one at `path` lies, if the change names that: its
-    /// label is that of where it was met, and somebody outside may have renamed it since. Whoever
-    /// names a file means what lies there.
+    /// What `ssid` may not do, or no more, to files where the one at `path` lies, if the change is
+    /// about that place: its label is that of where it was met, and somebody outside may have
+    /// renamed it since.
     pub(super) fn denied_by_name(
         &self,
         ssid: Option<Sid>,
         kind: FileType,
         path: impl FnOnce() -> Result<PathBuf>,
     ) -> AccessVector {
-        let NamedFiles(Some(named)) = &self.named else { return AccessVector::NONE };
-        let Ok(path) = path() else { return AccessVector::NONE };
-        if named.rule(&path, FileKind::Any).is_none() {
+        if self.named.taken.is_none() && !self.taking.relabels {
             return AccessVector::NONE;
         }
-        let here = self.gate.state.labels.of_path(&path, file_kind(kind));
-        self.denied(ssid, here, class_of(kind))
+        let Ok(path) = path() else { return AccessVector::NONE };
+        let (labels, file_kind) = (&self.gate.state.labels, file_kind(kind));
+        let here = labels.of_path(&path, file_kind);
+        if self.named.takes(&path) {
+            return self.denied(ssid, here, class_of(kind));
+        }
+        match labels.of_path_before(&path, file_kind) {
+            before if before == here => AccessVector::NONE,
+            before => self.lost(ssid, (before, here), class_of(kind)),
+        }
     }
 }

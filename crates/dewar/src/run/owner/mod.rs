@@ -19,7 +19,7 @@ use crate::run::{Denial, counts::decisions, journal::denial};
 use amendable::{FAST, takes_reading};
 pub(super) use history::History;
 use history::Policies;
-use monitor::{Control, Receipt, RevokeMode, visible};
+use monitor::{ByName, Control, Receipt, RevokeMode, visible};
 use profile::{
     AmendedObject, Amendment, AmendmentKind, Compiled, Documents, ProfileErrors, Variables,
 };
@@ -146,7 +146,7 @@ impl Owner {
         &self,
         what: String,
         input: impl FnOnce(&PolicyInput) -> Result<PolicyInput, RefusedChange>,
-        (mode, named): (RevokeMode, &[String]),
+        (mode, named): (RevokeMode, ByName<'_>),
     ) -> Reply {
         let when = SystemTime::now();
         let Some(control) = self.control.get() else {
@@ -211,7 +211,7 @@ impl Owner {
         control: &Control,
         (compiled, policy): (Arc<Compiled>, Prepared),
         input: PolicyInput,
-        (mode, named): (RevokeMode, &[String]),
+        (mode, named): (RevokeMode, ByName<'_>),
     ) -> Result<Receipt, LoadError> {
         let former = Arc::clone(&self.state().compiled);
         let rollback = Rollback { owner: self, control, former: &former, armed: true };
@@ -238,13 +238,17 @@ impl Owner {
         let mode =
             if (amendment.kind, &amendment.object) == takes_all { RevokeMode::End } else { mode };
         let what = amendment.to_string();
-        let named = amendment.taken_files(&self.facts.status.variables);
+        let taken = amendment.taken_files(&self.facts.status.variables);
+        let named = match amendment.kind {
+            AmendmentKind::Grant => ByName::Gives,
+            AmendmentKind::Revoke => ByName::Takes(&taken),
+        };
         let input = |input: &PolicyInput| {
             self.check(&amendment, input)?;
             let amendments = input.amendments.iter().cloned().chain([amendment]).collect();
             Ok(PolicyInput { amendments, ..input.clone() })
         };
-        self.change(what, input, (mode, &named))
+        self.change(what, input, (mode, named))
     }
 
     fn leaves_reads(&self) -> bool {
@@ -341,7 +345,11 @@ impl Service for Owner {
                     let profile = Arc::new(ResolvedProfile { documents, hosts: new.hosts.clone() });
                     Ok(PolicyInput { profile, amendments: input.amendments.clone() })
                 };
-                self.change(format!("dewar policy load {}", new.name), load, (mode, &[]))
+                self.change(
+                    format!("dewar policy load {}", new.name),
+                    load,
+                    (mode, ByName::Nothing),
+                )
             }
         }
     }

@@ -1,0 +1,186 @@
+//! Files that a user names to write to, in places where a run may have been before.
+//!
+//! A run can leave a link where the next command writes, or a pipe that nobody reads: what was
+//! meant for a file of the workspace would go into a file of the user's, and names that a program
+//! chose with it, or a command would wait for ever. So no link is followed that a run could have
+//! made: not the file's own name, and none on the way from the working directory.
+
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, openat, openat2, statat},
+    io::Errno,
+};
+use std::{
+    ffi::OsStr,
+    fs::{File, Permissions},
+    io::{self, Write as _},
+    os::{
+        fd::{AsRawFd as _, OwnedFd},
+        unix::fs::PermissionsExt as _,
+    },
+    path::{Path, PathBuf},
+};
+
+/// What a link is answered.
+const LINK: &str =
+    "it is a link, or there is one on the way, as a run may leave: name the file that is meant";
+
+/// What anything else is answered.
+const NO_FILE: &str = "it is there, and is no file by itself";
+
+/// Opens the file `path` to append to it, and makes it if it is not there. What lies in `/dev` and
+/// `/proc`, where no run makes anything, is opened as it is named: `/dev/stderr`, `/dev/fd/3`.
+///
+/// # Errors
+///
+/// That it is a link or no file, or what the system says.
+pub fn append(path: &Path) -> io::Result<File> {
+    if is_systems(path) {
+        return File::options().append(true).open(path);
+    }
+    let (directory, name) = place(path)?;
+    // A pipe that nobody reads is no reason to wait.
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = match openat(&directory, name, flags, Mode::from_raw_mode(0o666)) {
+        Err(Errno::LOOP) => return Err(io::Error::other(LINK)),
+        Err(Errno::NXIO) => return Err(io::Error::other(NO_FILE)),
+        file => File::from(file?),
+    };
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other(NO_FILE)),
+    }
+}
+
+/// Puts `bytes` into the place of what the file `path` holds, whole or not at all. It is as
+/// readable as the user's umask leaves it. What lies in `/dev` and `/proc` is written to.
+///
+/// # Errors
+///
+/// That it is a link, a directory or no file, or what the system says.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if is_systems(path) {
+        return File::options().write(true).open(path)?.write_all(bytes);
+    }
+    let (directory, name) = place(path)?;
+    match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(there) => match FileType::from_raw_mode(there.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Symlink => return Err(io::Error::other(LINK)),
+            FileType::Directory => {
+                return Err(io::Error::other("it is a directory; name a file in it"));
+            }
+            _ => return Err(io::Error::other(NO_FILE)),
+        },
+        Err(Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let directory = held(&directory);
+    let readable = Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new().permissions(readable).tempfile_in(&directory)?;
+    file.write_all(bytes)?;
+    file.persist(directory.join(name))?;
+    Ok(())
+}
+
+/// The directory that `path` lies in, by a name that leads there whatever becomes of its path. It
+/// holds as long as what is returned with it.
+///
+/// # Errors
+///
+/// That there is a link on the way, or what the system says.
+pub fn directory(path: &Path) -> io::Result<(PathBuf, OwnedFd)> {
+    let (directory, _) = place(path)?;
+    Ok((held(&directory), directory))
+}
+
+/// Whether it lies where no run makes anything.
+fn is_systems(path: &Path) -> bool {
+    ["/dev", "/proc"].iter().any(|top| path.starts_with(top))
+}
+
+fn held(directory: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", directory.as_raw_fd()).into()
+}
+
+/// The directory that `path` lies in, and its name there.
+fn place(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {
+    let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let here = std::env::current_dir()?;
+    // Elsewhere, a link is as the user has it, and the whole path is the user's word.
+    let (parent, is_near) = match parent.strip_prefix(&here) {
+        Ok(rest) if rest.as_os_str().is_empty() => (Path::new("."), true),
+        Ok(rest) => (rest, true),
+        Err(_) => (parent, parent.is_relative()),
+    };
+    let links = if is_near { ResolveFlags::NO_SYMLINKS } else { ResolveFlags::empty() };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match openat2(rustix::fs::CWD, parent, flags, Mode::empty(), links) {
+        Err(Errno::LOOP) => Err(io::Error::other(LINK)),
+        directory => Ok((directory?, name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::symlink};
+
+    #[test]
+    fn neither_links_nor_pipes_are_written_to() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::write(at("victim"), "kept").unwrap();
+        symlink("victim", at("link")).unwrap();
+        symlink("made", at("dangling")).unwrap();
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), FileType::Fifo, mode, 0).unwrap();
+        for name in ["link", "dangling", "pipe", "."] {
+            append(&at(name)).unwrap_err();
+            replace(&at(name), b"other").unwrap_err();
+        }
+        // With a reader, too.
+        let _reader = openat(rustix::fs::CWD, at("pipe"), OFlags::RDWR, Mode::empty()).unwrap();
+        append(&at("pipe")).unwrap_err();
+        assert_eq!(fs::read_to_string(at("victim")).unwrap(), "kept");
+        assert!(!at("made").exists());
+    }
+
+    #[test]
+    fn files_are_appended_to_and_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        for line in ["one\n", "two\n"] {
+            append(&path).unwrap().write_all(line.as_bytes()).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+        replace(&path, b"three").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "three");
+        append(Path::new("/dev/null")).unwrap();
+        replace(Path::new("/dev/null"), b"gone").unwrap();
+    }
+
+    #[test]
+    fn links_below_the_working_directory_lead_nowhere() {
+        let place = tempfile::tempdir_in(".").unwrap();
+        let near = Path::new(place.path().file_name().unwrap());
+        fs::create_dir(near.join("real")).unwrap();
+        symlink("real", near.join("linked")).unwrap();
+        let whole = std::env::current_dir().unwrap().join(near);
+        for near in [near, &whole] {
+            append(&near.join("real/file")).unwrap();
+            for error in [
+                append(&near.join("linked/file")).unwrap_err(),
+                replace(&near.join("linked/file"), b"").unwrap_err(),
+            ] {
+                assert_eq!(error.to_string(), LINK);
+            }
+        }
+        // Elsewhere they are the user's.
+        let other = tempfile::tempdir().unwrap();
+        symlink(whole.join("real"), other.path().join("linked")).unwrap();
+        append(&other.path().join("linked/file")).unwrap();
+    }
+}
