@@ -293,6 +293,11 @@ fn nothing_that_a_profile_grants_goes_unsaid() {
             "read /etc/shadow, kept back",
         ),
         ("[files]\nwrite = ['${home}']\n", "write ~/.ssh, kept back"),
+        ("[files]\nread = ['${home}/.ssh/id_rsa']\n", "read ~/.ssh/id_rsa, kept back"),
+        ("[files]\nread = ['${home}/.ssh/**']\n", "read ~/.ssh/**, kept back"),
+        ("[files]\nwrite = ['${home}/.ssh/id_*']\n", "write ~/.ssh/id_*, kept back"),
+        ("[files]\nread = ['${home}/.aws/*/x']\n", "read ~/.aws/*/x, kept back"),
+        ("[files]\nread = ['${home}/.sshx/*']\n", "read ~/.sshx/**\n"),
     ] {
         home.write("repo/dewar.toml", text);
         let said = home.say(&["trust"]);
@@ -356,30 +361,6 @@ fn init_writes_a_profile_that_is_used_and_never_overwrites_one() {
     let said = home.say(&["allow", &notes]);
     assert_eq!(said.status, 0, "{}{}", said.out, said.err);
     assert_eq!(home.run("repo", READ_THEM).out, "notes");
-}
-
-#[test]
-fn the_hook_of_an_agent_is_out_of_reach_of_its_commands() {
-    let home = Home::new();
-    let settings = home.path("repo/.claude/settings.local.json");
-    let said = home.say(&["init", "claude", "-p", "workspace"]);
-    assert!(said.status == 2 && said.err.contains("workspace+guarded"), "{}", said.err);
-    assert!(!settings.exists());
-    let said = home.say(&["init", "claude"]);
-    assert_eq!(said.status, 0, "{}", said.err);
-    let written = fs::read_to_string(&settings).unwrap();
-    assert!(written.contains("--profile workspace+guarded || exit 2"), "{written}");
-    let attack = "echo {} > .claude/settings.local.json; rm -rf .claude; mv .claude x; echo {} > .claude/settings.json";
-    home.say(&["run", "--no-daemon", "-p", "workspace+guarded", "--", "sh", "-c", attack]);
-    assert_eq!(fs::read_to_string(&settings).unwrap(), written);
-    assert!(!home.path("repo/.claude/settings.json").exists());
-    // A relative name would be another file's wherever the agent goes.
-    home.write("repo/mine.toml", "extends = 'workspace'\nfiles.guard = 'host-trusted'\n");
-    let said = home.say(&["init", "claude", "-p", "./mine.toml"]);
-    assert_eq!(said.status, 0, "{}", said.err);
-    let written = fs::read_to_string(&settings).unwrap();
-    let profile = home.path("repo/mine.toml").display().to_string();
-    assert!(written.contains(&format!("--profile {profile} || exit 2")), "{written}");
 }
 
 #[test]

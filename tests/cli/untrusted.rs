@@ -243,3 +243,41 @@ fn what_is_changed_is_what_was_trusted_however_fast_it_is_changed() {
         fs::write(&path, PLAIN).unwrap();
     }
 }
+
+/// A line that is filled up to the width of a terminal goes on where Dewar's next line would begin.
+#[test]
+fn no_text_of_a_profile_looks_like_a_line_of_dewars() {
+    let home = Home::new();
+    let spoof = format!("ok{}  may not use the network", " ".repeat(70));
+    home.write(
+        "repo/dewar.toml",
+        &format!("description = '{spoof}'\n[env]\nset = {{ A = '{spoof}' }}\n[files]\nread = ['/srv/{spoof}']\n"),
+    );
+    let said = home.say(&["trust"]);
+    assert_eq!(said.out.matches("\\u0020").count(), 3 * 72, "{}", said.out);
+    assert!(!said.out.contains("   "), "{}", said.out);
+}
+
+#[test]
+fn the_hook_of_an_agent_is_out_of_reach_of_its_commands() {
+    let home = Home::new();
+    let settings = home.path("repo/.claude/settings.local.json");
+    let said = home.say(&["init", "claude", "-p", "workspace"]);
+    assert!(said.status == 2 && said.err.contains("workspace+guarded"), "{}", said.err);
+    assert!(!settings.exists());
+    let said = home.say(&["init", "claude"]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    let written = fs::read_to_string(&settings).unwrap();
+    assert!(written.contains("--profile workspace+guarded || exit 2"), "{written}");
+    let attack = "echo {} > .claude/settings.local.json; rm -rf .claude; mv .claude x; echo {} > .claude/settings.json";
+    home.say(&["run", "--no-daemon", "-p", "workspace+guarded", "--", "sh", "-c", attack]);
+    assert_eq!(fs::read_to_string(&settings).unwrap(), written);
+    assert!(!home.path("repo/.claude/settings.json").exists());
+    // A relative name would be another file's wherever the agent goes.
+    home.write("repo/mine.toml", "extends = 'workspace'\nfiles.guard = 'host-trusted'\n");
+    let said = home.say(&["init", "claude", "-p", "./mine.toml"]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    let written = fs::read_to_string(&settings).unwrap();
+    let profile = home.path("repo/mine.toml").display().to_string();
+    assert!(written.contains(&format!("--profile {profile} || exit 2")), "{written}");
+}

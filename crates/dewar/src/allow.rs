@@ -230,10 +230,8 @@ fn fitting(
         bail!(Usage("this run was recorded by an older Dewar; run the command again".into()));
     };
     let own = file_of(&record.argument, &record.directory).filter(|_| args.write.is_none());
-    let fitting = match (target, own) {
-        (Some(Target { path, before: Some(it) }), _) => {
-            Fitting::of_text(it.clone(), path, variables)
-        }
+    let fitting = match (target.filter(|it| it.before.is_some()), own) {
+        (Some(target), _) => Fitting::of_target(target, variables),
         (_, Some(file)) => Fitting::of_file(&file, variables),
         _ => Fitting::extending(&record.argument, &record.directory, variables),
     };

@@ -2,6 +2,7 @@
 //! same files may lie at two of them.
 
 use std::{
+    collections::HashSet,
     ffi::OsString,
     os::unix::ffi::OsStringExt as _,
     path::{Path, PathBuf},
@@ -22,6 +23,9 @@ pub struct Mounts {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mount {
+    id: u32,
+    /// The mount that it lies on.
+    parent: u32,
     /// Where it lies.
     place: PathBuf,
     is_distant: bool,
@@ -36,19 +40,20 @@ impl Mounts {
     pub fn parse(text: &[u8]) -> Self {
         let mut all: Vec<Mount> = Vec::new();
         for line in text.split(|byte| *byte == b'\n') {
-            let mut words = line.split(|byte| *byte == b' ').skip(2);
+            let mut words = line.split(|byte| *byte == b' ');
+            let mut number = || std::str::from_utf8(words.next()?).ok()?.parse::<u32>().ok();
+            let (Some(id), Some(parent)) = (number(), number()) else { continue };
             let (Some(device), Some(root), Some(place)) =
                 (words.next(), words.next(), words.next())
             else {
                 continue;
             };
             let Some(kind) = words.skip_while(|word| *word != b"-").nth(1) else { continue };
-            let place = PathBuf::from(unescaped(place));
-            all.retain(|known| known.place != place);
             let (device, root) = (unescaped(device), unescaped(root).into());
-            all.push(Mount { place, is_distant: is_distant(kind), device, root });
+            let (place, is_distant) = (PathBuf::from(unescaped(place)), is_distant(kind));
+            all.push(Mount { id, parent, place, is_distant, device, root });
         }
-        Self { all }
+        Self { all: visible(all) }
     }
 
     /// Those of this process; none if they cannot be read.
@@ -108,6 +113,33 @@ impl Mounts {
         let holding = all.filter(|(_, mount)| path.starts_with(&mount.place));
         holding.max_by_key(|(_, mount)| mount.place.components().count()).map(|(at, _)| at)
     }
+}
+
+/// Those that a path leads to; of several at one place, the last.
+fn visible(all: Vec<Mount>) -> Vec<Mount> {
+    let is_covered = |mount: &Mount| {
+        all.iter().any(|other| match mount.place.starts_with(&other.place) {
+            true if mount.place == other.place => other.parent == mount.id,
+            covers => covers && other.parent == mount.parent && other.id != mount.id,
+        })
+    };
+    let mut covered: HashSet<u32> =
+        all.iter().filter(|it| is_covered(it)).map(|it| it.id).collect();
+    // What lies on a covered one is covered with it. A list has those first that others lie on, but
+    // for what was moved.
+    while let Some(more) = all.iter().find(|it| {
+        covered.contains(&it.parent)
+            && !covered.contains(&it.id)
+            && all.iter().any(|on| on.id == it.parent && on.place != it.place)
+    }) {
+        covered.insert(more.id);
+    }
+    let mut visible: Vec<Mount> = Vec::new();
+    for mount in all.into_iter().filter(|it| !covered.contains(&it.id)) {
+        visible.retain(|known| known.place != mount.place);
+        visible.push(mount);
+    }
+    visible
 }
 
 fn is_distant(kind: &[u8]) -> bool {
@@ -187,5 +219,24 @@ mod tests {
         expected.sort();
         // Of `/data/x` on the first disk nothing shows: another one lies above it.
         assert_eq!(Mounts::parse(text).twice(), expected);
+    }
+
+    #[test]
+    fn what_another_mount_covers_is_none() {
+        let pairs = |text: &str| Mounts::parse(text.as_bytes()).twice();
+        let both = |a: &str, b: &str| vec![(PathBuf::from(a), b.into()), (b.into(), a.into())];
+        // `/a/me` was mounted before `/a`, of which a part is mounted at `/s`.
+        let below = "21 20 0:30 / /a/me rw - tmpfs none rw\n\
+            22 20 0:31 / /a rw - tmpfs none rw\n\
+            23 20 0:31 /me/sub /s rw - tmpfs none rw\n";
+        assert_eq!(pairs(below), both("/a/me/sub", "/s"));
+        // The same, where something lay on it, and where `/a` is covered whole.
+        let on_it = below.to_owned() + "24 21 0:32 / /a/me/sub rw - tmpfs none rw\n";
+        assert_eq!(pairs(&on_it), both("/a/me/sub", "/s"));
+        let whole = below.to_owned() + "25 22 0:33 / /a rw - tmpfs none rw\n";
+        assert_eq!(pairs(&whole), []);
+        // On what covers it lies the second place.
+        let on_top = whole + "26 25 0:31 /me/sub /a/x rw - tmpfs none rw\n";
+        assert_eq!(pairs(&on_top), both("/a/x", "/s"));
     }
 }

@@ -87,7 +87,7 @@ impl Amendment {
         else {
             return Vec::new();
         };
-        let patterns = paths(text, variables).unwrap_or_default();
+        let patterns = paths(text, self.kind, variables).unwrap_or_default();
         patterns.iter().map(|pattern| pattern.regex().to_owned()).collect()
     }
 
@@ -212,11 +212,15 @@ fn title(amendment: &Amendment) -> String {
     format!("{done} by `{amendment}` at {when}")
 }
 
-fn paths(text: &str, variables: &Variables) -> Result<Vec<Pattern>, Problem> {
+fn paths(text: &str, kind: AmendmentKind, variables: &Variables) -> Result<Vec<Pattern>, Problem> {
     let patterns = pattern::parse(text, variables)?;
     let mut all: Vec<Pattern> = patterns.into_iter().map(Pattern::with_everything_below).collect();
     let mounted = Mounted::new(variables);
-    let elsewhere: Vec<Pattern> = all.iter().flat_map(|it| mounted.elsewhere(it)).collect();
+    let elsewhere = |pattern| match kind {
+        AmendmentKind::Revoke => mounted.elsewhere(pattern),
+        AmendmentKind::Grant => mounted.certainly_elsewhere(pattern),
+    };
+    let elsewhere: Vec<Pattern> = all.iter().flat_map(elsewhere).collect();
     all.extend(elsewhere);
     Ok(all)
 }
@@ -234,7 +238,7 @@ fn clause(
         names.iter().position(|known| known == name).ok_or_else(unknown)
     };
     let domain = amendment.domain.as_ref().map(index).transpose()?;
-    let paths = |text: &str| paths(text, variables);
+    let paths = |text: &str| paths(text, amendment.kind, variables);
     let object = match &amendment.object {
         AmendedObject::Files(text) => ClauseObject::Paths(PathUse::Everything, paths(text)?),
         AmendedObject::Write(text) => ClauseObject::Paths(PathUse::Write, paths(text)?),

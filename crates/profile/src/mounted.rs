@@ -19,24 +19,31 @@ impl Mounted {
         Self(pairs.filter_map(paths).collect())
     }
 
-    /// Where else the files of `pattern` lie.
+    /// Where else the files of `pattern` lie, for something that is taken: what cannot be said more
+    /// exactly is all of the other place.
     pub(crate) fn elsewhere(&self, pattern: &Pattern) -> Vec<Pattern> {
         let all = self.0.iter().flat_map(|(from, to)| {
-            // What cannot be said more exactly is all of it.
             let moved = pattern.moved(from, to);
             moved.unwrap_or_else(|_| vec![to.clone().with_everything_below()])
         });
         all.collect()
     }
 
+    /// The same for something that is given: nothing of what cannot be said exactly.
+    pub(crate) fn certainly_elsewhere(&self, pattern: &Pattern) -> Vec<Pattern> {
+        let all = self.0.iter().flat_map(|(from, to)| pattern.moved(from, to).unwrap_or_default());
+        all.collect()
+    }
+
     /// Adds what `entries` take from the files of other places, and what they would give of
-    /// `confidential` ones. Who names such a place to grant it means it: what is denied around the
-    /// other one is none of it.
+    /// `confidential` ones. Who names such a place to grant all of it means it: what is denied
+    /// around the other one is none of it. A part that is granted is as it would be elsewhere.
     pub(crate) fn take(&self, entries: &mut Vec<Entry>, confidential: &[(Pattern, TextSpan)]) {
         let mut taken = Vec::new();
         for (from, to) in &self.0 {
             let grants = |entry: &Entry| !entry.list.restricts() && entry.list > List::Names;
-            let is_meant = entries.iter().any(|it| grants(it) && it.pattern.lies_in(to));
+            let is_it = |pattern: &Pattern| pattern.clone().with_nothing_below() == *to;
+            let is_meant = entries.iter().any(|it| grants(it) && is_it(&it.pattern));
             let around = |entry: &Entry| entry.pattern.covers(from) && entry.layer != usize::MAX;
             for entry in entries.iter().filter(|entry| entry.list.restricts()) {
                 if is_meant && around(entry) {

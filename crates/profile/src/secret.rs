@@ -96,6 +96,9 @@ mod tests {
             repeated("npm_", "z9", 18),
             repeated("sk-ant-api03-", "a", 93) + "AA",
             repeated("Bearer ghp_", "aB3", 12),
+            repeated("Authorization: Bearer ", "aB3", 12),
+            "Server=db;User Id=me;Password=hunter2;".to_owned(),
+            "Pwd=hunter2;Server=db".to_owned(),
         ] {
             assert!(kind(&secret).is_some(), "{secret}");
         }
@@ -109,6 +112,8 @@ mod tests {
             "0123456789abcdef0123456789abcdef01234567",
             "rs=0:di=01;34:ln=01;36:*.tar=01;31:*.tgz=01;31:*.xs.s.desk=00",
             "user:password@host",
+            "history -a; pwd=$(pwd)",
+            "password=",
             "2026-11-22T10:00:00Z",
         ] {
             assert_eq!(kind(harmless), None, "{harmless}");

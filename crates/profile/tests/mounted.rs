@@ -5,13 +5,17 @@ mod common;
 use common::{letters, rights};
 use profile::{AmendedObject, Amendment, AmendmentKind, Documents, Source, Variables};
 
-fn found(files: &str, path: &str, revoked: Option<&str>) -> String {
+/// A name that many patterns may or may not match.
+const LONG: &str = "/home/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+fn found(files: &str, path: &str, amended: Option<(AmendmentKind, &str)>) -> String {
     let mounted = [
         ("/home/me", "/srv/all/me"),
         ("/home/me/data/x", "/srv/x"),
         ("/srv/x", "/srv/all/me/data/x"),
         ("/home/me/work", "/srv/work"),
         ("/etc", "/srv/etc"),
+        (LONG, "/srv/long"),
     ];
     let variables = Variables {
         mounted: mounted.map(|(from, to)| (from.into(), to.into())).into(),
@@ -21,9 +25,11 @@ fn found(files: &str, path: &str, revoked: Option<&str>) -> String {
     let (name, text) = ("test.toml".into(), format!("[files]\n{files}\n"));
     let source = Source::Text { name, text, directory: "/nowhere".into() };
     let documents = Documents::read(&source).unwrap_or_else(|e| panic!("{e:?}"));
-    let object = revoked.map(|path| AmendedObject::Files(path.into()));
-    let (kind, when) = (AmendmentKind::Revoke, std::time::SystemTime::UNIX_EPOCH);
-    let amendments = object.map(|object| Amendment { when, kind, domain: None, object });
+    let when = std::time::SystemTime::UNIX_EPOCH;
+    let amendments = amended.map(|(kind, path)| {
+        let object = AmendedObject::Files(path.into());
+        Amendment { when, kind, domain: None, object }
+    });
     let amendments = amendments.as_slice();
     let compiled = documents.compile(&variables, &mut |_| Vec::new(), amendments);
     let compiled = compiled.unwrap_or_else(|e| panic!("{e:?}"));
@@ -64,6 +70,33 @@ fn a_place_that_is_granted_by_its_name_is_meant() {
     ] {
         assert_eq!(found(files, path, None), want, "{path}");
     }
+    // A part is no more than that.
+    for (files, path, want) in [
+        ("deny = ['${home}']\nwrite = ['/srv', '/srv/x/part']", "/srv/x/part/y", "rw"),
+        ("deny = ['${home}']\nwrite = ['/srv', '/srv/x/part']", "/srv/x/y", ""),
+        (
+            "readonly = ['${workspace}']\nwrite = ['/srv', '/srv/work/part']",
+            "/srv/work/part/y",
+            "rw",
+        ),
+        ("readonly = ['${workspace}']\nwrite = ['/srv', '/srv/work/part']", "/srv/work/y", "r"),
+    ] {
+        assert_eq!(found(files, path, None), want, "{files} {path}");
+    }
+}
+
+#[test]
+fn what_is_given_at_one_place_is_given_at_the_other_if_it_can_be_said_exactly() {
+    let many = format!("/home/{}*b*/x", "*a".repeat(9));
+    let files = "list = ['/srv']";
+    for (granted, path, want) in [
+        ("/home/me/data/x", "/srv/x/y", "r"),
+        ("/home/me/data/x/y", "/srv/x/z", ""),
+        (&*many, "/srv/long/y", ""),
+    ] {
+        let found = found(files, path, Some((AmendmentKind::Grant, granted)));
+        assert_eq!(found, want, "{granted} {path}");
+    }
 }
 
 #[test]
@@ -74,7 +107,7 @@ fn what_is_revoked_at_one_place_is_revoked_at_the_other() {
         ("/srv/x", "/srv/all/me/data/z", "rw"),
         ("/home/me/*/x", "/srv/x", ""),
     ] {
-        let found = found("write = ['/srv']", path, Some(revoked));
+        let found = found("write = ['/srv']", path, Some((AmendmentKind::Revoke, revoked)));
         assert_eq!(found, want, "{revoked} {path}");
     }
 }

@@ -6,7 +6,6 @@ use crate::{
     proposal::{Proposal, is_name_of, kept_back, of_profile},
     run::{Denial, link::Setup},
 };
-use anyhow::Context as _;
 use flask::visible_name as visible;
 use learn::{Line, Widening, widening};
 use profile::Amendment;
@@ -266,8 +265,7 @@ pub(crate) fn target(setup: &Setup) -> anyhow::Result<Target> {
 pub(crate) fn write(setup: &Setup, lines: &[Line]) -> anyhow::Result<PathBuf> {
     let target = target(setup)?;
     // As the file is now: somebody may have changed it since the run began.
-    let text = target.before.clone().context("it is gone")?;
-    let fitting = Fitting::of_text(text, &target.path, setup.variables.clone())?;
+    let fitting = Fitting::of_target(&target, setup.variables.clone())?;
     target.write(&fitting.with(lines)?)?;
     Ok(target.path)
 }

@@ -76,9 +76,15 @@ impl Fitting {
         Self::of_text(text, path, variables)
     }
 
-    /// Of the profile whose file held `text` when it was looked at: what it holds by now may be
+    /// Of the profile that `target` held when it was looked at: what it holds by now may be
     /// another's word.
-    pub(crate) fn of_text(text: String, path: &Path, variables: Variables) -> anyhow::Result<Self> {
+    pub(crate) fn of_target(target: &Target, variables: Variables) -> anyhow::Result<Self> {
+        let Target { path, before } = target;
+        let gone = || format!("`{}` is gone", path.display());
+        Self::of_text(before.clone().with_context(gone)?, path, variables)
+    }
+
+    fn of_text(text: String, path: &Path, variables: Variables) -> anyhow::Result<Self> {
         let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
         Self::of(text, path.display().to_string(), directory, variables)
     }

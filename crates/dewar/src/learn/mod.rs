@@ -251,9 +251,9 @@ fn fitting(
     here: &Path,
     variables: Variables,
 ) -> anyhow::Result<Fitting> {
-    if let Some(target @ Target { path, before: Some(text) }) = target.filter(|_| args.merge) {
+    if let Some(target @ Target { before: Some(_), .. }) = target.filter(|_| args.merge) {
         insist_on_trust(args, target, here)?;
-        return Fitting::of_text(text.clone(), path, variables);
+        return Fitting::of_target(target, variables);
     }
     Fitting::extending(args.base(), here, variables)
 }

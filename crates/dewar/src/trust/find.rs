@@ -3,7 +3,7 @@
 use super::{Hash, Store};
 use crate::{failure::Usage, output::tell};
 use anyhow::bail;
-use monitor::visible;
+use flask::visible_name;
 use profile::{Documents, Source};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub(crate) struct Project {
 impl Project {
     /// Its path, for people.
     pub(crate) fn shown(&self) -> String {
-        visible(&self.path.display().to_string())
+        visible_name(&self.path.display().to_string())
     }
 
     /// What must not come to be while a run on `workspace` depends on it: with one of these the
@@ -49,8 +49,8 @@ pub(crate) fn find(workspace: &Path, store: Option<&Store>) -> anyhow::Result<Op
             if store.map_or(Ok(false), |store| store.knows(&path))? {
                 bail!(Usage(format!(
                     "{} was trusted, and is gone: `dewar trust --revoke {}` if that is right; `-p PROFILE` runs under another",
-                    visible(&path.display().to_string()),
-                    visible(&directory.display().to_string())
+                    visible_name(&path.display().to_string()),
+                    visible_name(&directory.display().to_string())
                 )));
             }
             continue;
@@ -58,7 +58,7 @@ pub(crate) fn find(workspace: &Path, store: Option<&Store>) -> anyhow::Result<Op
         if !metadata.is_file() {
             bail!(Usage(format!(
                 "{} is no file by itself, so it is not taken for the project's profile: replace it by a file, or name a profile by -p",
-                visible(&path.display().to_string())
+                visible_name(&path.display().to_string())
             )));
         }
         return read(path).map(Some);
@@ -74,7 +74,7 @@ fn tell_of_shaded(workspace: &Path, store: &Store) -> anyhow::Result<()> {
     for directory in workspace.ancestors().skip(directories(workspace).len()) {
         let path = directory.join(NAME);
         if store.knows(&path)? {
-            let shown = |path: &Path| visible(&path.display().to_string());
+            let shown = |path: &Path| visible_name(&path.display().to_string());
             tell!(
                 "dewar: {} is trusted, and not used here: {} is in a repository of its own, or in none",
                 shown(&path),

@@ -1,6 +1,6 @@
 //! How what a profile says is written, a line each.
 
-use monitor::visible;
+use flask::visible_name;
 use profile::Variables;
 use std::{fmt::Write as _, path::Path};
 
@@ -15,7 +15,7 @@ pub(super) fn shown(path: &Path, variables: &Variables) -> String {
         Some(rest) => format!("~/{}", rest.display()),
         None => path.display().to_string(),
     };
-    visible(&text)
+    visible_name(&text)
 }
 
 /// A line for each of `things`, behind `verb`.
@@ -25,5 +25,5 @@ pub(super) fn list<'a>(
     things: impl IntoIterator<Item = &'a (impl AsRef<str> + 'a)>,
 ) -> std::fmt::Result {
     let mut things = things.into_iter();
-    things.try_for_each(|thing| writeln!(text, "  {verb} {}", visible(thing.as_ref())))
+    things.try_for_each(|thing| writeln!(text, "  {verb} {}", visible_name(thing.as_ref())))
 }

@@ -20,7 +20,7 @@ use crate::{
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
-use monitor::visible;
+use flask::visible_name;
 use profile::{Compiled, Documents, Source, Variables};
 use std::{
     fmt::Write as _,
@@ -97,11 +97,11 @@ fn told(
 ) -> anyhow::Result<String> {
     let mut text = String::new();
     if let Some(description) = &compiled.description {
-        writeln!(text, "  says of itself: {}", visible(description))?;
+        writeln!(text, "  says of itself: {}", visible_name(description))?;
     }
     for (name, _) in documents.texts().iter().skip(1) {
         if name != "profile workspace" {
-            writeln!(text, "  extends {}", visible(name))?;
+            writeln!(text, "  extends {}", visible_name(name))?;
         }
     }
     text += &words::compared(compiled, variables)?;
@@ -122,7 +122,7 @@ fn proposals(
         return Ok("  lets programs inside propose more, about which you are asked\n".into());
     };
     let within = bound.compile(variables, &mut profile::unresolved, &[])?;
-    let name = visible(bound.name());
+    let name = visible_name(bound.name());
     let granted = words::compared(&within, variables)?.replace("\n  ", "\n    ");
     Ok(format!(
         "  lets programs inside propose more. About what they get you are asked, but not within\n  {name}, which\n  {granted}"
@@ -217,6 +217,8 @@ fn ask() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Ok(false);
     }
+    // What was typed before is no answer to this.
+    rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush)?;
     output::print(b"trust it? [y/N] ")?;
     std::io::stdout().flush()?;
     let mut answer = String::new();
@@ -238,7 +240,12 @@ fn list(store: &Store) -> anyhow::Result<()> {
             None => "  (not there)",
         };
         let when = humantime::format_rfc3339_seconds(entry.when).to_string();
-        writeln!(text, "{}  {}{state}", &when[..10], visible(&entry.path.display().to_string()))?;
+        writeln!(
+            text,
+            "{}  {}{state}",
+            &when[..10],
+            visible_name(&entry.path.display().to_string())
+        )?;
     }
     Ok(output::print(text.as_bytes())?)
 }
@@ -249,10 +256,10 @@ fn revoke(store: &Store, place: &Path) -> anyhow::Result<()> {
     if !store.remove(&path)? {
         bail!(Usage(format!(
             "{} is not trusted; `dewar trust --list` lists what is",
-            visible(&path.display().to_string())
+            visible_name(&path.display().to_string())
         )));
     }
-    let said = format!("trusted no more: {}\n", visible(&path.display().to_string()));
+    let said = format!("trusted no more: {}\n", visible_name(&path.display().to_string()));
     Ok(output::print(said.as_bytes())?)
 }
 

@@ -6,12 +6,13 @@ use super::{
 };
 use crate::failure::Usage;
 use anyhow::bail;
+use labelling::stem_dir;
 use learn::Judge;
 use profile::{Compiled, EndpointRule, PathRights, PathRule, Source, Variables};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 /// More lines than this of what a profile takes are counted. What it gives is told whole.
@@ -83,7 +84,10 @@ fn files(
         let (before, now) = rights(path);
         (verbs(now, before), verbs(before, now))
     };
-    for (path, is_secret) in places(default, compiled) {
+    let kept_back = KeptBack::of(default);
+    let places = [default, compiled].into_iter().flat_map(rules).filter_map(|it| it.path.as_ref());
+    for path in places.collect::<BTreeSet<_>>() {
+        let is_secret = kept_back.holds(path);
         let (more, less) = change(path);
         // Told of the directory around it; what is kept back otherwise is always told.
         let above = path.parent().filter(|parent| rights(parent).1 == rights(path).1);
@@ -104,7 +108,9 @@ fn files(
         let (before, now) = (before_pattern(rule, old), rule.rights[index]);
         let (more, less) = (verbs(now, before), verbs(before, now));
         let place = shown(Path::new(&rule.glob), variables);
-        if !more.is_empty() {
+        if !more.is_empty() && kept_back.holds(&stem_dir(&rule.regex)) {
+            gained.insert((0, format!("{more} {place}, kept back otherwise")));
+        } else if !more.is_empty() {
             gained.insert((rank(&more), format!("{more} {place}")));
         }
         if !less.is_empty() {
@@ -114,14 +120,22 @@ fn files(
     (gained.into_iter().map(|(_, line)| line).collect(), lost)
 }
 
-/// Where either of two profiles has a rule, and whether the default keeps that back.
-fn places<'a>(default: &'a Compiled, compiled: &'a Compiled) -> BTreeMap<&'a PathBuf, bool> {
-    let main = default.domains.first().map_or("main_t", |main| main.type_name.as_str());
-    let own = rules(compiled).filter_map(|rule| Some((rule.path.as_ref()?, false)));
-    let known = rules(default).filter_map(|rule| {
-        Some((rule.path.as_ref()?, default.withheld(main, &rule.type_name).is_some()))
-    });
-    own.chain(known).collect()
+/// The places that a profile has rules for, and whether it keeps them back.
+struct KeptBack<'a>(BTreeMap<&'a Path, bool>);
+
+impl<'a> KeptBack<'a> {
+    fn of(default: &'a Compiled) -> Self {
+        let main = default.domains.first().map_or("main_t", |main| main.type_name.as_str());
+        let known = rules(default).filter_map(|rule| {
+            Some((rule.path.as_deref()?, default.withheld(main, &rule.type_name).is_some()))
+        });
+        Self(known.collect())
+    }
+
+    /// Whether `path` is kept back, or lies in what is.
+    fn holds(&self, path: &Path) -> bool {
+        path.ancestors().find_map(|above| self.0.get(above).copied()).unwrap_or(false)
+    }
 }
 
 fn rules(compiled: &Compiled) -> impl Iterator<Item = &PathRule> {
@@ -138,9 +152,7 @@ fn rank(verbs: &str) -> u8 {
 }
 
 fn before_pattern(rule: &PathRule, old: &Judge) -> PathRights {
-    let literal: String = rule.regex.chars().take_while(|c| !r"\[(.*?+".contains(*c)).collect();
-    let start = literal.rsplit_once('/').map_or("/", |(start, _)| start);
-    old.rights(Path::new(if start.is_empty() { "/" } else { start }), None)
+    old.rights(&stem_dir(&rule.regex), None)
 }
 
 /// The strongest words for what `these` have and `those` have not.

@@ -117,11 +117,6 @@ impl Pattern {
         Ok(moved.collect())
     }
 
-    /// Whether all of its paths are `path` or lie below it.
-    pub(crate) fn lies_in(&self, path: &Self) -> bool {
-        self.components.starts_with(&path.components)
-    }
-
     /// Every directory that all of its paths lie below, with nothing below it, outermost first.
     pub(crate) fn above(&self) -> impl Iterator<Item = Self> {
         let count = self.literal_components().min(self.components.len().saturating_sub(1));
