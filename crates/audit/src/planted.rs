@@ -11,8 +11,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Paths that are kept; of more, only their number.
-const MOST: usize = 10_000;
+/// Paths that are kept of one kind, so that none hides another; of more, only their number.
+const MOST: usize = 1000;
 
 /// Entries that are looked at in directories that were moved.
 const MOST_LOOKED_AT: usize = 100_000;
@@ -50,7 +50,7 @@ pub struct Planted {
 }
 
 /// Why something that was made or changed matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
     /// A program trusts the name of it, or of a directory around it: its index in [`Watch::trees`].
     Tree(usize),
@@ -79,6 +79,8 @@ pub struct Plantings {
 struct Seen {
     /// Whether it is new, and why it matters, by path.
     planted: HashMap<PathBuf, (bool, Why)>,
+    /// How many were kept of each kind, also of those that have gone.
+    kept: HashMap<Why, usize>,
     more: u64,
     /// How often paths became others.
     moves: u64,
@@ -192,14 +194,7 @@ impl Plantings {
     }
 
     fn insert(&self, path: &Path, is_new: bool, why: Why) {
-        let mut seen = self.lock();
-        if let Some(known) = seen.planted.get_mut(path) {
-            known.0 |= is_new;
-        } else if seen.planted.len() < MOST {
-            seen.planted.insert(path.to_owned(), (is_new, why));
-        } else {
-            seen.more += 1;
-        }
+        self.lock().insert(path, is_new, why);
     }
 
     /// All of it, in the order of paths, and how many more there were.
@@ -210,10 +205,10 @@ impl Plantings {
         let (found, unseen) = watch.below(tops);
         seen.more += unseen;
         for path in found {
-            if seen.planted.len() < MOST {
-                seen.planted.entry(path).or_insert((true, Why::Moved));
-            } else if !seen.planted.contains_key(&path) {
-                seen.more += 1;
+            if !seen.planted.contains_key(&path)
+                && let Some(why) = watch.why(&path)
+            {
+                seen.insert(&path, true, why);
             }
         }
         let planted = seen.planted.iter().filter_map(|(path, (is_new, why))| {
@@ -233,6 +228,22 @@ impl Plantings {
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    fn insert(&mut self, path: &Path, is_new: bool, why: Why) {
+        if let Some(known) = self.planted.get_mut(path) {
+            known.0 |= is_new;
+            return;
+        }
+        let kept = self.kept.entry(why).or_default();
+        if *kept >= MOST {
+            self.more += 1;
+            return;
+        }
+        *kept += 1;
+        self.planted.insert(path.to_owned(), (is_new, why));
     }
 }
 
@@ -311,6 +322,17 @@ mod tests {
             inside: "/w".into(),
             private: vec!["/tmp".into()],
         }))
+    }
+
+    #[test]
+    fn many_of_one_kind_hide_none_of_another() {
+        let plantings = plantings();
+        let many = (0..2 * MOST).map(|number| format!("/w/{number}/Makefile"));
+        many.for_each(|path| plantings.note(Path::new(&path), true));
+        plantings.note(Path::new("/w/.vscode/tasks.json"), true);
+        plantings.note_for(Path::new("/w/x/HEAD"), Why::Repository);
+        let report = plantings.report();
+        assert_eq!((report.0.len(), report.1), (MOST + 2, MOST as u64));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use rustix::process::geteuid;
 use std::{
     env, fs, io,
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -67,8 +67,8 @@ impl DaemonDirs {
         self.state.join("journal.db")
     }
 
-    /// Makes the directories, which only their owner may use; others may enter the runtime
-    /// directory of a daemon for all users.
+    /// Makes the directories, which only their owner may use, also where they were there with other
+    /// permissions; others may enter the runtime directory of a daemon for all users.
     ///
     /// # Errors
     ///
@@ -100,7 +100,11 @@ fn make(path: &Path, mode: u32) -> io::Result<()> {
     // there.
     let found = fs::symlink_metadata(path)?;
     if found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0 {
-        return Ok(());
+        // What is made there may be read by whoever can enter.
+        return match found.mode() & 0o777 & !mode {
+            0 => Ok(()),
+            _ => fs::set_permissions(path, fs::Permissions::from_mode(mode)),
+        };
     }
     let message =
         format!("`{}` must be a directory of your own, which others cannot write", path.display());
@@ -110,7 +114,22 @@ fn make(path: &Path, mode: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_directory_that_was_there_is_closed_to_others() {
+        let above = tempfile::tempdir().unwrap();
+        let dirs = DaemonDirs {
+            runtime: above.path().join("runtime"),
+            state: above.path().join("state"),
+            system: true,
+        };
+        fs::create_dir(&dirs.state).unwrap();
+        fs::set_permissions(&dirs.state, fs::Permissions::from_mode(0o755)).unwrap();
+        dirs.create().unwrap();
+        assert_eq!(fs::metadata(&dirs.state).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(fs::metadata(&dirs.runtime).unwrap().mode() & 0o777, 0o755);
+    }
 
     #[test]
     fn directories_that_others_can_write_are_refused_and_so_are_links() {

@@ -13,8 +13,8 @@ use std::time::Instant;
 use supervisor::{PAUSE, lives};
 
 impl PolicyTransition<'_> {
-    /// A process that another traces cannot be stopped, and not be looked into soundly: it ends, if
-    /// the change takes anything from anybody.
+    /// A process that another traces, or whose program may not be read, cannot be stopped, and not
+    /// be looked into soundly: it ends, if the change takes anything from anybody.
     pub(super) fn end_refused(&mut self, pid: u32) {
         if !self.comparison.takes() {
             return;
@@ -24,7 +24,7 @@ impl PolicyTransition<'_> {
         if held.is_empty() {
             held.push(Finding::vague(Held::Unknown, "unknown"));
         }
-        self.kill(pid, &held, "another process traces it");
+        self.kill(pid, &held, "another process traces it, or its program may not be read");
         let until = Instant::now() + LATE;
         while lives(&self.gate.state.targets.tree, pid) {
             if Instant::now() > until {
