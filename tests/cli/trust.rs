@@ -297,7 +297,7 @@ fn nothing_that_a_profile_grants_goes_unsaid() {
         ("[files]\nread = ['${home}/.ssh/**']\n", "read ~/.ssh/**, kept back"),
         ("[files]\nwrite = ['${home}/.ssh/id_*']\n", "write ~/.ssh/id_*, kept back"),
         ("[files]\nread = ['${home}/.aws/*/x']\n", "read ~/.aws/*/x, kept back"),
-        ("[files]\nread = ['${home}/.sshx/*']\n", "read ~/.sshx/**\n"),
+        ("[files]\nread = ['${home}/.sshx/*']\n", "read ~/.sshx/*\n"),
     ] {
         home.write("repo/dewar.toml", text);
         let said = home.say(&["trust"]);

@@ -105,7 +105,7 @@ fn held(directory: &OwnedFd) -> PathBuf {
 
 /// The directory that `path` lies in, and its name there.
 fn place(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {
-    let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
+    let name = path.file_name().ok_or(Errno::ISDIR)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let here = std::env::current_dir()?;
