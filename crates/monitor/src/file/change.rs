@@ -235,13 +235,16 @@ impl NameChange<'_> {
         let missing = || attempt.ended(self.asker, Errno::NOENT).errno;
         let object = entry.object.as_ref().ok_or_else(missing)?;
         let seen = Seen::of(*self.asker, object.as_fd())?;
-        if !directory && entry.wants_dir && seen.class != Class::Dir {
-            return Err(Errno::NOTDIR);
+        let visible = || seen.grants(*self.asker, perm::file::GETATTR);
+        // The slash at the end is looked at before who may remove it.
+        match (directory, entry.wants_dir, seen.class) {
+            (false, true, Class::Dir) if visible() => return Err(Errno::ISDIR),
+            (false, true, class) if class != Class::Dir => return Err(Errno::NOTDIR),
+            _ => {}
         }
         if self.is_own_descriptor(&entry)? {
             return Err(if directory { Errno::NOTDIR } else { Errno::PERM });
         }
-        let visible = || seen.grants(*self.asker, perm::file::GETATTR);
         if directory && seen.class != Class::Dir && visible() && self.changes(&entry) {
             return Err(Errno::NOTDIR);
         }

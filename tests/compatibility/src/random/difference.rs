@@ -18,6 +18,12 @@ impl Difference {
         errno(&self.native) == native && dewar.contains(&errno(&self.dewar))
     }
 
+    /// Whether it has come to more bytes under Dewar.
+    pub(crate) fn is_more(&self) -> bool {
+        let [native, dewar] = [&self.native, &self.dewar].map(|it| it.parse::<i64>());
+        native.is_ok_and(|native| native >= 0 && dewar.is_ok_and(|dewar| dewar > native))
+    }
+
     /// Word `n` of the call as a number: 0 is the name.
     pub(crate) fn number(&self, n: usize) -> i64 {
         self.call.split(' ').nth(n).and_then(|word| word.parse().ok()).unwrap_or(-1)

@@ -96,6 +96,13 @@ pub(crate) const KNOWN: &[Known] = &[
         is: |it| is_success(&it.native) && errno(&it.dewar) == "EACCES",
     },
     Known {
+        calls: &["ioctl", "read"],
+        native: "a watch tells of a program that is executed",
+        dewar: "twice",
+        reason: "The monitor opens the program as well, to see whether it is a script.",
+        is: |it| it.is_more() && it.program.contains("\nexecve") && it.program.contains("watch"),
+    },
+    Known {
         calls: &["send_fd", "sendto", "sendmmsg"],
         native: "a packet of `SOCK_SEQPACKET` by sendmsg(2), or with an address",
         dewar: "`EOPNOTSUPP`",
