@@ -81,7 +81,8 @@ mod tests {
         let figures = in_turn(&mut [caller(1), caller(2)], 8, 2).expect("nothing fails");
         for (figures, least) in figures.iter().zip([1e6, 2e6]) {
             assert_eq!(figures.len(), 2);
-            assert!(figures.iter().all(|ns| (least..least * 10.0).contains(ns)), "{figures:?}");
+            // How much more it takes is the machine's affair.
+            assert!(figures.iter().all(|ns| *ns >= least), "{figures:?}");
         }
     }
 
