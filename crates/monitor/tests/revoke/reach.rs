@@ -160,7 +160,7 @@ int main(void) {
     int fd = open("secret", O_RDONLY);
     pid_t child = vfork();
     if (child == 0) {
-        struct timespec pause = { 0, 300000000 };
+        struct timespec pause = { 1, 0 };
         close(open("ready", O_CREAT | O_WRONLY, 0600));
         nanosleep(&pause, 0);
         execl("/bin/true", "true", (char *)0);
