@@ -229,6 +229,10 @@ static long make(const struct call *call, int number) {
     return answer < 0 ? -errno : answer;
 }
 
+static int opens(const struct call *call) {
+    return call->number == SYS_open || call->number == SYS_openat || call->number == SYS_openat2;
+}
+
 static void *storm(void *seed) {
     state = (uint64_t)seed | 1;
     for (int n = 0; n < 400; n++) {
@@ -310,9 +314,13 @@ int main(int argc, char **argv) {
             const struct call *call = &CALLS[below(MANY(CALLS))];
             if (!call->lists) continue;
             long answer = make(call, call->number);
-            /* Descriptors stay those that were prepared. */
-            if (answer > 15 && answer < 4096) close(answer);
-            fprintf(out, "%ld %d %s\n", n, call->number, answer < 0 ? strerror(-answer) : "done");
+            struct stat it;
+            int lists = opens(call) && answer > 15 && !fstat(answer, &it) && S_ISDIR(it.st_mode);
+            lists = lists && !(fcntl(answer, F_GETFL) & (O_DIRECTORY | O_PATH));
+            /* Descriptors stay those that were prepared; a number may be none. */
+            if (answer > 15 && answer < 4096 && answer != fileno(out)) close(answer);
+            const char *done = lists ? "done, a directory" : "done";
+            fprintf(out, "%ld %d %s\n", n, call->number, answer < 0 ? strerror(-answer) : done);
         }
         return fflush(out);
     }
