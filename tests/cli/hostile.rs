@@ -177,8 +177,10 @@ fn what_is_written_follows_no_link_that_a_run_has_left_and_waits_for_no_pipe() {
                   ln -s ../elsewhere out; mkfifo pipe; echo old > plain.html";
     fs::create_dir(home.path().join("elsewhere")).unwrap();
     home.say(&["run", "--no-daemon", "--", "sh", "-c", script]);
+    let whole = home.work().join("out/trail").display().to_string();
     for (args, status) in [
-        (&["run", "--no-daemon", "--audit", "trail", "--", "true"][..], 2),
+        (&["run", "--no-daemon", "--audit", &whole, "--", "true"][..], 2),
+        (&["run", "--no-daemon", "--audit", "trail", "--", "true"], 2),
         (&["run", "--no-daemon", "--audit", "out/trail", "--", "true"], 2),
         (&["run", "--no-daemon", "--audit", "pipe", "--", "true"], 2),
         (&["run", "--no-daemon", "--mode", "fast", "--audit", "trail", "--", "true"], 2),

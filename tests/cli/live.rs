@@ -243,3 +243,33 @@ fn what_is_given_by_a_name_is_what_was_renamed_to_it() {
     fs::write(path("end"), "").unwrap();
     assert_eq!(end(run), "text\ntext\n");
 }
+
+/// A file has other names, and gets new ones; another change is about none of them.
+#[test]
+fn what_is_taken_stays_taken_by_every_name_whatever_changes_next() {
+    let home = Home::new();
+    let script = "echo secret | tee f g h > i; mkdir d b; ln f d/f; cat f d/f g h; touch b/e ready; \
+                  while [ ! -e end ]; do sleep 0.05; done; \
+                  for name in f d/f d/g h d/h; do cat $name && echo $name; echo x >> $name; done";
+    let run = run(&home, &["--mode", "all"], script);
+    await_file(&home, "ready");
+    let path = |name: &str| home.path().join("work").join(name);
+    let revoke = |name: &str| {
+        let said = home.say(&["revoke", "it", "--file", &path(name).display().to_string()]);
+        assert!(said.status.success(), "{name}: {}", text(&said.stderr));
+    };
+    for name in ["d/f", "d/g", "h"] {
+        revoke(name);
+    }
+    // As an editor saves, to a name that is taken; and aside.
+    fs::rename(path("g"), path("d/g")).unwrap();
+    fs::rename(path("h"), path("d/h")).unwrap();
+    revoke("b/e");
+    let given = home.say(&["grant", "it", "--file", &path("b/e").display().to_string()]);
+    assert!(given.status.success(), "{}", text(&given.stderr));
+    fs::write(path("end"), "").unwrap();
+    assert_eq!(end(run), "secret\nsecret\nsecret\nsecret\n");
+    for name in ["f", "d/f", "d/g", "d/h"] {
+        assert_eq!(fs::read_to_string(path(name)).unwrap(), "secret\n", "{name}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Standard output that may be a pipe whose reader has seen enough.
 
 use crate::args::show::ShowArgs;
+use crate::output_file;
 use anyhow::Context as _;
 use flask::visible_json;
 use serde::Serialize;
@@ -45,29 +46,13 @@ pub fn report(
 pub fn document(args: &ShowArgs, results: &impl Serialize) -> anyhow::Result<()> {
     let json = || Ok::<_, anyhow::Error>(serde_json::to_string_pretty(results)? + "\n");
     if let Some(path) = &args.raw {
-        write(path, json()?.as_bytes())
+        output_file::replace(path, json()?.as_bytes())
             .with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     if args.json {
         print(json()?.as_bytes())?;
     }
     Ok(())
-}
-
-/// Writes `text` to `path`. What could not be written whole is not left there, unless something was
-/// there before.
-///
-/// # Errors
-///
-/// It cannot be written.
-pub fn write(path: &std::path::Path, text: &[u8]) -> io::Result<()> {
-    let is_new = !path.exists();
-    let written = std::fs::write(path, text);
-    if is_new && written.is_err() {
-        // It was not made, or has to go as far as that can be.
-        let _ = std::fs::remove_file(path);
-    }
-    written
 }
 
 /// Writes `text` to standard output. A reader that has gone away is no error.

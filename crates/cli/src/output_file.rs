@@ -6,7 +6,7 @@
 //! made: not the file's own name, and none on the way from the working directory.
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, openat, openat2, statat},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat, openat2, statat},
     io::Errno,
 };
 use std::{
@@ -14,8 +14,8 @@ use std::{
     fs::{File, Permissions},
     io::{self, Write as _},
     os::{
-        fd::{AsRawFd as _, OwnedFd},
-        unix::fs::PermissionsExt as _,
+        fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
+        unix::fs::{MetadataExt as _, PermissionsExt as _},
     },
     path::{Path, PathBuf},
 };
@@ -27,17 +27,18 @@ const LINK: &str =
 /// What anything else is answered.
 const NO_FILE: &str = "it is there, and is no file by itself";
 
-/// Opens the file `path` to append to it, and makes it if it is not there. What lies in `/dev` and
-/// `/proc`, where no run makes anything, is opened as it is named: `/dev/stderr`, `/dev/fd/3`.
+/// Opens the file `path` to append to it, and makes it if it is not there; a run on `workspace` may
+/// have been where it lies. What lies in `/dev` and `/proc`, where no run makes anything, is opened
+/// as it is named: `/dev/stderr`, `/dev/fd/3`.
 ///
 /// # Errors
 ///
 /// That it is a link or no file, or what the system says.
-pub fn append(path: &Path) -> io::Result<File> {
+pub fn append(path: &Path, workspace: Option<&Path>) -> io::Result<File> {
     if is_systems(path) {
         return File::options().append(true).open(path);
     }
-    let (directory, name) = place(path)?;
+    let (directory, name) = place(path, workspace)?;
     // A pipe that nobody reads is no reason to wait.
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -62,7 +63,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if is_systems(path) {
         return File::options().write(true).open(path)?.write_all(bytes);
     }
-    let (directory, name) = place(path)?;
+    let (directory, name) = place(path, None)?;
     match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(there) => match FileType::from_raw_mode(there.st_mode) {
             FileType::RegularFile => {}
@@ -90,7 +91,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// That there is a link on the way, or what the system says.
 pub fn directory(path: &Path) -> io::Result<(PathBuf, OwnedFd)> {
-    let (directory, _) = place(path)?;
+    let (directory, _) = place(path, None)?;
     Ok((held(&directory), directory))
 }
 
@@ -103,24 +104,43 @@ fn held(directory: &OwnedFd) -> PathBuf {
     format!("/proc/self/fd/{}", directory.as_raw_fd()).into()
 }
 
-/// The directory that `path` lies in, and its name there.
-fn place(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {
+/// The directory that `path` lies in, and its name there. No link below the working directory, nor
+/// below `workspace`, is followed; elsewhere a link is as the user has it, and the whole path is
+/// the user's word.
+fn place<'a>(path: &'a Path, workspace: Option<&Path>) -> io::Result<(OwnedFd, &'a OsStr)> {
     let name = path.file_name().ok_or(Errno::ISDIR)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
-    let here = std::env::current_dir()?;
-    // Elsewhere, a link is as the user has it, and the whole path is the user's word.
-    let (parent, is_near) = match parent.strip_prefix(&here) {
-        Ok(rest) if rest.as_os_str().is_empty() => (Path::new("."), true),
-        Ok(rest) => (rest, true),
-        Err(_) => (parent, parent.is_relative()),
-    };
-    let links = if is_near { ResolveFlags::NO_SYMLINKS } else { ResolveFlags::empty() };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    match openat2(rustix::fs::CWD, parent, flags, Mode::empty(), links) {
-        Err(Errno::LOOP) => Err(io::Error::other(LINK)),
-        directory => Ok((directory?, name)),
-    }
+    let open = |at: BorrowedFd<'_>, path: &Path, links| {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        match openat2(at, path, flags, Mode::empty(), links) {
+            Err(Errno::LOOP) => Err(io::Error::other(LINK)),
+            opened => Ok(opened?),
+        }
+    };
+    let near = ["."].map(Path::new).into_iter().chain(workspace);
+    let near: Vec<_> = near.filter_map(|near| Some((near, number(near)?))).collect();
+    let whole = if parent.is_absolute() { parent.ancestors() } else { Path::new("").ancestors() };
+    let found = whole.filter(|above| above.is_absolute()).find_map(|above| {
+        let it = number(above)?;
+        let (near, _) = near.iter().find(|(_, number)| *number == it)?;
+        Some((*near, parent.strip_prefix(above).ok()?))
+    });
+    let directory = match found {
+        Some((near, rest)) => {
+            let near = open(CWD, near, ResolveFlags::empty())?;
+            open(near.as_fd(), rest, ResolveFlags::NO_SYMLINKS)
+        }
+        None if parent.is_relative() => open(CWD, parent, ResolveFlags::NO_SYMLINKS),
+        None => open(CWD, parent, ResolveFlags::empty()),
+    };
+    Ok((directory?, name))
+}
+
+/// What tells a directory from others.
+fn number(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|it| (it.dev(), it.ino()))
 }
 
 #[cfg(test)]
@@ -136,14 +156,14 @@ mod tests {
         symlink("victim", at("link")).unwrap();
         symlink("made", at("dangling")).unwrap();
         let mode = Mode::from_raw_mode(0o600);
-        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), FileType::Fifo, mode, 0).unwrap();
+        rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, mode, 0).unwrap();
         for name in ["link", "dangling", "pipe", "."] {
-            append(&at(name)).unwrap_err();
+            append(&at(name), None).unwrap_err();
             replace(&at(name), b"other").unwrap_err();
         }
         // With a reader, too.
-        let _reader = openat(rustix::fs::CWD, at("pipe"), OFlags::RDWR, Mode::empty()).unwrap();
-        append(&at("pipe")).unwrap_err();
+        let _reader = openat(CWD, at("pipe"), OFlags::RDWR, Mode::empty()).unwrap();
+        append(&at("pipe"), None).unwrap_err();
         assert_eq!(fs::read_to_string(at("victim")).unwrap(), "kept");
         assert!(!at("made").exists());
     }
@@ -153,12 +173,12 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("file");
         for line in ["one\n", "two\n"] {
-            append(&path).unwrap().write_all(line.as_bytes()).unwrap();
+            append(&path, None).unwrap().write_all(line.as_bytes()).unwrap();
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
         replace(&path, b"three").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "three");
-        append(Path::new("/dev/null")).unwrap();
+        append(Path::new("/dev/null"), None).unwrap();
         replace(Path::new("/dev/null"), b"gone").unwrap();
     }
 
@@ -170,9 +190,9 @@ mod tests {
         symlink("real", near.join("linked")).unwrap();
         let whole = std::env::current_dir().unwrap().join(near);
         for near in [near, &whole] {
-            append(&near.join("real/file")).unwrap();
+            append(&near.join("real/file"), None).unwrap();
             for error in [
-                append(&near.join("linked/file")).unwrap_err(),
+                append(&near.join("linked/file"), None).unwrap_err(),
                 replace(&near.join("linked/file"), b"").unwrap_err(),
             ] {
                 assert_eq!(error.to_string(), LINK);
@@ -181,6 +201,11 @@ mod tests {
         // Elsewhere they are the user's.
         let other = tempfile::tempdir().unwrap();
         symlink(whole.join("real"), other.path().join("linked")).unwrap();
-        append(&other.path().join("linked/file")).unwrap();
+        append(&other.path().join("linked/file"), None).unwrap();
+        // But in a workspace, and where the working directory was entered by one.
+        append(&other.path().join("linked/file"), Some(other.path())).unwrap_err();
+        symlink(&whole, other.path().join("here")).unwrap();
+        append(&other.path().join("here/real/file"), Some(&whole)).unwrap();
+        append(&other.path().join("here/linked/file"), Some(&whole)).unwrap_err();
     }
 }

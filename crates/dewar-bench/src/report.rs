@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     }
     let sections = report::collect(&directory).map_err(|error| Usage(error.to_string()))?;
     if let Some(file) = &args.output {
-        output::write(file, report::html(&sections).as_bytes())
+        cli::output_file::replace(file, report::html(&sections).as_bytes())
             .with_context(|| format!("cannot write `{}`", file.display()))?;
         tell!("dewar: the report is in {}", file.display());
     }

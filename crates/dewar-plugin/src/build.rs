@@ -32,7 +32,8 @@ pub(crate) fn run(args: &BuildArgs) -> anyhow::Result<()> {
             (Text::Wasm(module), None) => module.clone(),
             (Text::ECode(_), None) => Vec::new(),
         };
-        output::write(path, &wasm).with_context(|| format!("cannot write `{}`", path.display()))?;
+        cli::output_file::replace(path, &wasm)
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     let text = if args.json {
         output::json(&built)?

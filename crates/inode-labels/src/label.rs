@@ -1,5 +1,9 @@
 //! Labels of files: by rule when an inode is first met, afterwards with the inode.
 
+mod private;
+
+pub use private::Private;
+
 use crate::{
     proof::{KeptAlive, Proof},
     repository::known_as,
@@ -12,7 +16,7 @@ use flask::{FileKind, InitialSid, Sid};
 use foldhash::quality::RandomState;
 use labelling::PathRules;
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -29,6 +33,10 @@ pub struct Label {
     pub hint: Hint,
     /// What it was before the last change of the labelling rules.
     before: Sid,
+    /// Other labels that count as well.
+    also: Box<[Sid]>,
+    /// It is just what the rules say of where the object lay.
+    is_by_place: bool,
     /// The labelling rules in force when it was given.
     rules: Arc<PathRules>,
 }
@@ -39,9 +47,21 @@ impl Label {
         self.before
     }
 
+    /// Other labels that it has, of where it was met or by other names: nothing may be done to it
+    /// that is not granted on each.
+    pub fn also(&self) -> &[Sid] {
+        &self.also
+    }
+
+    /// Whether it is just what the rules said of where the object lay when it was given.
+    pub fn is_by_place(&self) -> bool {
+        self.is_by_place
+    }
+
     /// The same object, as a subject sees it to whom it is labelled `sid`.
     pub fn relabelled(&self, sid: Sid) -> Self {
-        Self { sid, hint: Hint::default(), before: self.before, rules: Arc::clone(&self.rules) }
+        let (hint, also, rules) = (Hint::default(), self.also.clone(), Arc::clone(&self.rules));
+        Self { sid, hint, before: self.before, also, is_by_place: false, rules }
     }
 }
 
@@ -59,15 +79,16 @@ struct Rules {
 /// start anew from the rules. What a policy keeps from a subject is seldom what most of it is.
 ///
 /// When the rules change, a file keeps its label unless old and new rules differ for the place
-/// where it lies, and it had the label of that place. What was met elsewhere, and renamed, keeps
-/// its own: a subject is asked about by both. Only who gives something by a name means what lies
-/// there, whatever it was.
+/// where it lies. What was met elsewhere, and renamed, and what has several names of which rules
+/// have spoken, keeps the other label beside that: who takes something by one name gives nothing
+/// that was taken by another. Only who gives something by a name means what lies there, whatever it
+/// was, as far as no rule speaks of another name.
 #[derive(Debug)]
 pub struct Labels {
     rules: ArcSwap<Rules>,
     seen: Mutex<HashMap<Inode, Entry, RandomState>>,
-    /// Files with several names, and the one that a change of rules has labelled them by.
-    pinned: Mutex<HashMap<Inode, (Entry, PathBuf)>>,
+    /// Files with several names, and those that changes of rules have labelled them by.
+    pinned: Mutex<HashMap<Inode, Pinned>>,
     has_forgotten: AtomicBool,
     private: Private,
     kept_alive: KeptAlive,
@@ -80,24 +101,11 @@ struct Entry {
     proof: Proof,
 }
 
-/// Directories that are the sandbox's own. What was opened outside before, in those that they
-/// replace, has paths in them as well.
-#[derive(Clone, Debug, Default)]
-pub struct Private {
-    /// Each with the device that it is.
-    pub directories: Vec<(PathBuf, (u32, u32))>,
-    /// What of outside is put back in them.
-    pub keep: Vec<PathBuf>,
-}
-
-impl Private {
-    /// Whether a file is none of the sandbox's, though it has a path there.
-    fn replaces(&self, path: &Path, device: (u32, u32)) -> bool {
-        let of_outside =
-            |(directory, own): &(PathBuf, _)| *own != device && path.starts_with(directory);
-        self.directories.iter().any(of_outside)
-            && !self.keep.iter().any(|kept| path.starts_with(kept))
-    }
+/// A file with several names, some of which rules have spoken of.
+#[derive(Debug)]
+struct Pinned {
+    entry: Entry,
+    names: BTreeSet<PathBuf>,
 }
 
 impl Labels {
@@ -128,12 +136,28 @@ impl Labels {
         if !gives {
             return;
         }
-        let freed =
-            |(_, (_, path)): &(Inode, (Entry, PathBuf))| self.has_changed(path, FileKind::File);
+        // What is given by one name is given as far as the others say.
         let pinned = std::mem::take(&mut *self.pinned());
-        let (freed, kept): (Vec<_>, Vec<_>) = pinned.into_iter().partition(freed);
-        self.pinned().extend(kept);
-        self.lock().retain(|inode, _| freed.iter().all(|(other, _)| other != inode));
+        let is_left = |(inode, mut it): (Inode, Pinned)| {
+            let count = it.names.len();
+            it.names.retain(|name| !self.has_changed(name, FileKind::File));
+            if it.names.len() < count {
+                self.lock().remove(&inode);
+                it.entry.label = self.by_names(&it.names, &it.entry.label)?;
+            }
+            Some((inode, it))
+        };
+        let left: Vec<_> = pinned.into_iter().filter_map(is_left).collect();
+        self.pinned().extend(left);
+    }
+
+    /// What the rules in force say of a file by all of `names`, that was labelled `old`.
+    fn by_names(&self, names: &BTreeSet<PathBuf>, old: &Label) -> Option<Arc<Label>> {
+        let mut all = names.iter().map(|name| self.of_path(name, FileKind::File));
+        let (sid, before) = (all.next()?, old.sid);
+        let also = all.filter(|other| *other != sid).collect::<BTreeSet<_>>().into_iter().collect();
+        let (hint, rules) = (Hint::default(), self.newest());
+        Some(Arc::new(Label { sid, hint, before, also, is_by_place: false, rules }))
     }
 
     /// The label of a file: its inode's, or, for an inode not met before, that of its path, which
@@ -153,32 +177,67 @@ impl Labels {
         let path = path()?;
         let label = if self.private.replaces(&path, status.device) {
             // No rule is about it.
-            let sid = InitialSid::File.into();
-            Arc::new(Label { sid, hint: Hint::default(), before: sid, rules: self.newest() })
+            self.label(InitialSid::File.into())
         } else {
-            self.renewed(known.as_deref(), &path, file_kind(status.kind))
+            let has_other = self.has_other_name(status, &path);
+            self.renewed_by((known.as_deref(), has_other), &path, file_kind(status.kind))
         };
+        if let Some(inode) = status.inode().filter(|_| known.is_some())
+            && let Some(pinned) = self.pinned().get_mut(&inode)
+        {
+            pinned.entry.label = Arc::clone(&label);
+        }
         self.insert(status, file, &label, false);
         Ok(label)
+    }
+
+    /// Whether rules have spoken of the file by another name than `path`.
+    fn has_other_name(&self, status: &Status, path: &Path) -> bool {
+        let Some(inode) = status.inode() else { return false };
+        self.pinned().get(&inode).is_some_and(|it| it.names.iter().any(|name| name != path))
     }
 
     /// The label, under the rules in force, of a file that lies at `path` and had the label
     /// `known`.
     pub fn renewed(&self, known: Option<&Label>, path: &Path, kind: FileKind) -> Arc<Label> {
+        self.renewed_by((known, false), path, kind)
+    }
+
+    /// The same for a file of which rules may have spoken by another name.
+    fn renewed_by(
+        &self,
+        (known, has_other): (Option<&Label>, bool),
+        path: &Path,
+        kind: FileKind,
+    ) -> Arc<Label> {
         let rules = self.rules.load();
         // The rules know a repository by the name of its directory; Git does not.
         let named = known_as(path);
         let sid =
             |rules: &PathRules| rules.sid_by_names(path, named.as_deref().unwrap_or(path), kind);
-        // Subjects are asked about these by the place as well.
-        let has_two = matches!(kind, FileKind::File | FileKind::Dir | FileKind::Pipe);
-        let at = |rules: &PathRules, gives: bool| match known {
+        let at = |rules: &PathRules| match known {
             Some(old) if sid(&old.rules) == sid(rules) => old.sid,
-            Some(old) if has_two && !gives && sid(&old.rules) != old.sid => old.sid,
             _ => sid(rules),
         };
-        let (sid, before) = (at(&rules.now, rules.gives), at(&rules.before, false));
-        Arc::new(Label { sid, hint: Hint::default(), before, rules: Arc::clone(&rules.now) })
+        let (place, sid_now, before) = (sid(&rules.now), at(&rules.now), at(&rules.before));
+        let mut also = BTreeSet::new();
+        if let Some(old) = known {
+            let has_changed = sid(&old.rules) != place;
+            let is_renamed = sid(&old.rules) != old.sid;
+            let is_given = rules.gives && sid(&rules.before) != place;
+            let is_meant = is_given && !has_other;
+            // What is about sockets, links and devices is asked by their place alone.
+            let has_two = matches!(kind, FileKind::File | FileKind::Dir | FileKind::Pipe);
+            if has_two && !is_meant {
+                also.extend(old.also.iter().copied());
+                also.extend((has_changed && (is_renamed || has_other)).then_some(old.sid));
+            }
+            also.remove(&sid_now);
+        }
+        let also: Box<[Sid]> = also.into_iter().collect();
+        let is_by_place = sid_now == place && also.is_empty();
+        let (hint, rules) = (Hint::default(), Arc::clone(&rules.now));
+        Arc::new(Label { sid: sid_now, hint, before, also, is_by_place, rules })
     }
 
     /// A label that was given, as of the last change of rules; see [`Labels::renewed`].
@@ -224,7 +283,10 @@ impl Labels {
             && let Some(inode) = status.inode()
             && let Some(proof) = Proof::of(status, file, &self.kept_alive, true)
         {
-            self.pinned().insert(inode, (Entry { label, proof }, path.to_owned()));
+            let mut pinned = self.pinned();
+            let names = pinned.remove(&inode).map(|it| it.names).unwrap_or_default();
+            let names = names.into_iter().chain([path.to_owned()]).collect();
+            pinned.insert(inode, Pinned { entry: Entry { label, proof }, names });
         }
     }
 
@@ -265,18 +327,19 @@ impl Labels {
     }
 
     fn label(&self, sid: Sid) -> Arc<Label> {
-        Arc::new(Label { sid, hint: Hint::default(), before: sid, rules: self.newest() })
+        let (hint, rules, also) = (Hint::default(), self.newest(), Box::default());
+        Arc::new(Label { sid, hint, before: sid, also, is_by_place: false, rules })
     }
 
     /// The label that the file was given, if it is certainly this one.
     fn known(&self, status: &Status, file: FileRef<'_>) -> Option<Arc<Label>> {
         let inode = status.inode()?;
-        let pinned = self.pinned().get(&inode).map(|(entry, _)| entry.clone());
+        let pinned = self.pinned().get(&inode).map(|it| it.entry.clone());
         if let Some(Entry { label, proof }) = pinned
             && let Some(proof) = proof.renewed(status, file)
         {
-            if let Some((entry, _)) = self.pinned().get_mut(&inode) {
-                entry.renew(&label, proof);
+            if let Some(it) = self.pinned().get_mut(&inode) {
+                it.entry.renew(&label, proof);
             }
             return Some(label);
         }
@@ -290,7 +353,7 @@ impl Labels {
         Some(label)
     }
 
-    fn pinned(&self) -> MutexGuard<'_, HashMap<Inode, (Entry, PathBuf)>> {
+    fn pinned(&self) -> MutexGuard<'_, HashMap<Inode, Pinned>> {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -93,13 +93,13 @@ impl Runs {
             ["main_t", "git_t"]
                 .map(|name| server.context_to_sid(&format!("dewar_u:dewar_r:{name}")).unwrap())
         };
-        let mut all: Vec<Compound> =
-            of(&self.outer.server).map(|outer| Compound { outer, inner: Vec::new() }).to_vec();
+        let mut all: Vec<Compound> = of(&self.outer.server).map(Compound::plain).to_vec();
         for (number, server) in (1..).zip(&self.servers[..depth]) {
             // As who has just asked, and after.
             let sids = [of(server).to_vec(), vec![InitialSid::Init.into()]].concat();
             let below = |it: &Compound, sid: Sid| Compound {
                 outer: it.outer,
+                also: Vec::new(),
                 inner: [it.inner.clone(), vec![(number, sid)]].concat(),
             };
             all = all.iter().flat_map(|it| sids.iter().map(|sid| below(it, *sid))).collect();
@@ -109,9 +109,9 @@ impl Runs {
 
     /// The same subject or object, as the run around the innermost one of `depth` has it.
     fn around(&self, sid: Sid, depth: usize) -> Sid {
-        let Compound { outer, mut inner } = self.stack.parts(sid).unwrap();
-        inner.retain(|(number, _)| (*number as usize) < depth);
-        self.stack.compose(Compound { outer, inner }).unwrap()
+        let mut parts = self.stack.parts(sid).unwrap();
+        parts.inner.retain(|(number, _)| (*number as usize) < depth);
+        self.stack.compose(parts).unwrap()
     }
 
     /// A path as a subject sees it.

@@ -71,7 +71,9 @@ mod tests {
             networks: Networks::new(&networks),
             bytes: 0,
         }));
-        let compose = |outer, inner| stack.compose(Compound { outer, inner: vec![(1, inner)] });
+        let compose = |outer, inner| {
+            stack.compose(Compound { inner: vec![(1, inner)], ..Compound::plain(outer) })
+        };
         let ssid = compose(InitialSid::Init.into(), InitialSid::Init.into()).unwrap();
         let tsid = compose(data, own).unwrap();
         let question = Question { ssid, tsid, tclass: Class::File };

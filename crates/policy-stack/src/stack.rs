@@ -22,13 +22,17 @@ const MOST: usize = 100_000;
 pub struct Compound {
     /// In the policy of the run.
     pub outer: Sid,
+    /// Other labels that an object has in the policy of the run: nothing is granted on it that is
+    /// not granted on each.
+    pub also: Vec<Sid>,
     /// By the number of the layer, the outermost first.
     pub inner: Vec<(u32, Sid)>,
 }
 
 impl Compound {
-    fn plain(outer: Sid) -> Self {
-        Self { outer, inner: Vec::new() }
+    /// The label of who is under no policy but that of the run.
+    pub fn plain(outer: Sid) -> Self {
+        Self { outer, also: Vec::new(), inner: Vec::new() }
     }
 
     /// The label in layer `number`.
@@ -37,7 +41,7 @@ impl Compound {
     }
 }
 
-/// Whether a SID is one of a run inside.
+/// Whether a SID is one of a run inside, or of an object with several labels.
 pub fn is_compound(sid: Sid) -> bool {
     sid.get() >= FIRST
 }
@@ -82,7 +86,7 @@ impl Stack {
 
     /// The SID that stands for these labels; `None` if there are too many.
     pub fn compose(&self, compound: Compound) -> Option<Sid> {
-        if compound.inner.is_empty() {
+        if compound.inner.is_empty() && compound.also.is_empty() {
             return Some(compound.outer);
         }
         if let Some(known) = self.read().numbers.get(&compound) {
@@ -109,7 +113,8 @@ impl Stack {
     pub fn owned(&self, owner: Sid, by_rule: Sid) -> Option<Sid> {
         let (owner, rule) = (self.parts(owner)?, self.parts(by_rule)?);
         let part = |(number, sid): &(u32, Sid)| (*number, owner.part(*number).unwrap_or(*sid));
-        self.compose(Compound { outer: owner.outer, inner: rule.inner.iter().map(part).collect() })
+        let inner = rule.inner.iter().map(part).collect();
+        self.compose(Compound { inner, ..Compound::plain(owner.outer) })
     }
 
     /// A new layer.
@@ -163,7 +168,8 @@ impl Stack {
             let tsid = object.part(*number).unwrap_or_else(|| outside(q.tclass));
             Some((Arc::clone(table.layers.get(number)?), Question { ssid: *ssid, tsid, ..q }))
         });
-        Some(Split { outer, inner: inner.collect::<Option<_>>()? })
+        let also = object.also.iter().map(|tsid| Question { tsid: *tsid, ..outer }).collect();
+        Some(Split { outer, also, inner: inner.collect::<Option<_>>()? })
     }
 
     /// The decision of all policies, as `outer` decides for the run.
@@ -175,6 +181,12 @@ impl Stack {
             return Ok(Decision { seqno: self.outer.seqno()?, ..Decision::DENY_ALL });
         };
         let mut all = outer(&*self.outer, split.outer)?;
+        for question in &split.also {
+            let one = outer(&*self.outer, *question)?;
+            all.allowed = all.allowed & one.allowed;
+            all.auditallow |= one.auditallow;
+            all.auditdeny |= one.auditdeny;
+        }
         if split.inner.is_empty() {
             return Ok(all);
         }
@@ -199,6 +211,8 @@ type Ask = fn(&dyn SecurityServer, Question) -> Result<Decision, Unreachable>;
 /// One question to each policy.
 struct Split {
     outer: Question,
+    /// The same about the other labels of the object.
+    also: Vec<Question>,
     inner: Vec<(Arc<Layer>, Question)>,
 }
 
@@ -251,8 +265,9 @@ impl SecurityServer for Stack {
         let inner = split.inner.iter().map(|(layer, question)| {
             Ok((layer.number, layer.server.compute_create(*question, name)?))
         });
-        let compound = Compound { outer, inner: inner.collect::<Result<_, LabelError>>()? };
-        self.compose(compound).ok_or(LabelError::UnknownSid(q.ssid))
+        let inner = inner.collect::<Result<_, LabelError>>()?;
+        self.compose(Compound { inner, ..Compound::plain(outer) })
+            .ok_or(LabelError::UnknownSid(q.ssid))
     }
 
     fn compute_member(&self, q: Question) -> Result<Sid, LabelError> {
@@ -295,6 +310,11 @@ impl SecurityServer for Stack {
                 ..Explanation::default()
             });
         };
+        for question in &split.also {
+            if !self.outer.compute_av(*question)?.allowed.contains(requested) {
+                return self.outer.explain(*question, requested);
+            }
+        }
         let outer = self.outer.compute_av(split.outer)?;
         if outer.allowed.contains(requested) {
             for (layer, question) in &split.inner {

@@ -36,7 +36,11 @@ impl<'a> LabelView<'a> {
     ) -> Result<Arc<Label>> {
         let layers = self.layers.as_ref().ok_or(Errno::ACCESS)?;
         if layers.is_empty() {
-            return self.outer.of_file(status, file, path);
+            let label = self.outer.of_file(status, file, path)?;
+            return match label.also() {
+                [] => Ok(label),
+                also => self.composed(&label, also, Vec::new()),
+            };
         }
         // It is found out once, by whoever needs it first.
         let mut found: Option<Result<PathBuf>> = None;
@@ -51,9 +55,13 @@ impl<'a> LabelView<'a> {
             let label = layer.labels.of_file(status, file, &mut once)?;
             inner.push((layer.number, label.sid));
         }
-        let compound = Compound { outer: outer.sid, inner };
+        self.composed(&outer, outer.also(), inner)
+    }
+
+    fn composed(&self, of: &Label, also: &[Sid], inner: Vec<(u32, Sid)>) -> Result<Arc<Label>> {
+        let compound = Compound { outer: of.sid, also: also.to_vec(), inner };
         let sid = self.stack.compose(compound).ok_or(Errno::ACCESS)?;
-        Ok(Arc::new(outer.relabelled(sid)))
+        Ok(Arc::new(of.relabelled(sid)))
     }
 
     /// As [`Labels::of_path`]; of a run inside that is gone, what nobody may use.
@@ -73,7 +81,8 @@ impl<'a> LabelView<'a> {
     pub fn compose(&self, outer: Sid, inner: impl Fn(&Layer) -> Sid) -> Sid {
         let layers = self.layers.as_ref();
         let inner = layers.map(|layers| layers.iter().map(|it| (it.number, inner(it))).collect());
-        let composed = inner.and_then(|inner| self.stack.compose(Compound { outer, inner }));
+        let composed = inner
+            .and_then(|inner| self.stack.compose(Compound { inner, ..Compound::plain(outer) }));
         composed.unwrap_or_else(|| InitialSid::Unlabeled.into())
     }
 
@@ -81,8 +90,8 @@ impl<'a> LabelView<'a> {
     pub fn try_compose(&self, outer: Sid, inner: impl Fn(&Layer) -> Result<Sid>) -> Result<Sid> {
         let layers = self.layers.as_ref().ok_or(Errno::ACCESS)?;
         let inner = layers.iter().map(|layer| Ok((layer.number, inner(layer)?)));
-        let compound = Compound { outer, inner: inner.collect::<Result<_>>()? };
-        self.stack.compose(compound).ok_or(Errno::ACCESS)
+        let inner = inner.collect::<Result<_>>()?;
+        self.stack.compose(Compound { inner, ..Compound::plain(outer) }).ok_or(Errno::ACCESS)
     }
 
     /// As [`Labels::agree`]: by the rules of all.

@@ -40,15 +40,23 @@ impl QuestionQueue {
         })
     }
 
-    /// Gives something to the running sandbox.
-    pub(crate) fn amend(&self, amendments: &[Amendment]) -> Result<(), String> {
-        self.give(&addressed(amendments)?)
+    /// Gives something to the running sandbox that it has named itself.
+    pub(crate) fn admit(&self, amendments: &[Amendment]) -> Result<(), String> {
+        self.each(&addressed(amendments)?, Request::Admit)
+    }
+
+    fn give(&self, amendments: &[Amendment]) -> Result<(), String> {
+        self.each(amendments, |it| Request::Amend(it, RevokeMode::Repair))
     }
 
     /// One after the other.
-    fn give(&self, amendments: &[Amendment]) -> Result<(), String> {
+    fn each(
+        &self,
+        amendments: &[Amendment],
+        request: fn(Amendment) -> Request,
+    ) -> Result<(), String> {
         for (at, amendment) in amendments.iter().enumerate() {
-            self.amend_by(amendment).map_err(|why| match &amendments[..at] {
+            self.change(request(amendment.clone())).map_err(|why| match &amendments[..at] {
                 [] => why,
                 given => {
                     let given: Vec<String> = given.iter().map(ToString::to_string).collect();
@@ -59,8 +67,7 @@ impl QuestionQueue {
         Ok(())
     }
 
-    fn amend_by(&self, amendment: &Amendment) -> Result<(), String> {
-        let request = Request::Amend(amendment.clone(), RevokeMode::Repair);
+    fn change(&self, request: Request) -> Result<(), String> {
         let late = |why| format!("{why}; the change may still come about");
         match self.request(request).map_err(late)? {
             Reply::Done(change) => match change.outcome {

@@ -201,7 +201,7 @@ impl Desk {
             if self.granted.fetch_add(lines.len(), Ordering::Relaxed) >= MOST_GRANTED {
                 return Err("too much was granted to this run already".into());
             }
-            queue.amend(&proposed.amendments).map_err(|_| SECRET.to_owned())?;
+            queue.admit(&proposed.amendments).map_err(|_| SECRET.to_owned())?;
             let what: Vec<String> = lines.iter().map(Line::alone).collect();
             let what = format!("proposed by [{pid}]: {}", what.join("; "));
             queue.granted(what, "the bound of the profile (propose.within)");

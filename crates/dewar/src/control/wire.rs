@@ -28,6 +28,8 @@ pub(crate) enum Request {
     Connector(String),
     /// To change: [`Reply::Done`].
     Amend(Amendment, RevokeMode),
+    /// To give what the run itself has named, and nobody outside: as [`Request::Amend`].
+    Admit(Amendment),
     /// To go on under another profile: [`Reply::Done`].
     Load(NewProfile, RevokeMode),
 }

@@ -323,10 +323,12 @@ pub(super) fn job(
         strict: is_strict(compiled),
         grows: request.ask.is_some() || profile.proposing.socket.is_some(),
     };
+    let audit = request.audit.as_deref().map(|it| audit(it, &profile.variables.workspace));
+    let audit = audit.transpose()?;
     Ok(Job {
         request: confined,
         enforce: request.enforce,
-        audit: request.audit.as_deref().map(audit).transpose()?.into_iter().collect(),
+        audit: audit.into_iter().collect(),
         watch: compiled
             .guarded
             .then(|| super::planted::watch(&profile.variables, protection.namespaces.mount)),
@@ -367,11 +369,11 @@ pub(super) fn limits(compiled: &Compiled) -> Limits {
     }
 }
 
-fn audit(path: &Path) -> anyhow::Result<Trail> {
+fn audit(path: &Path, workspace: &Path) -> anyhow::Result<Trail> {
     let sink: Box<dyn Write + Send> = if path == Path::new("-") {
         Box::new(std::io::stderr())
     } else {
-        Box::new(output_file::append(path).map_err(|error| {
+        Box::new(output_file::append(path, Some(workspace)).map_err(|error| {
             Usage(format!("cannot write the audit trail to `{}`: {error}", path.display()))
         })?)
     };

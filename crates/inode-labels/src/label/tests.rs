@@ -88,30 +88,76 @@ fn rule(path: &str, number: u32) -> flask::FileRule {
     flask::FileRule { path: path.into(), kind: FileKind::Any, sid: Some(sid(number)) }
 }
 
+/// A file in memory, asked about as if it lay at names of one's choice.
+struct Probe {
+    labels: Labels,
+    file: tempfile::NamedTempFile,
+    own_fds: std::fs::File,
+}
+
+impl Probe {
+    fn new(rules: &[flask::FileRule]) -> Self {
+        let labels = Labels::new(PathRules::new(rules).unwrap());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        Self { labels, file, own_fds: std::fs::File::open("/proc/self/fd").unwrap() }
+    }
+
+    fn at(&self) -> (Status, FileRef<'_>) {
+        let fd = self.file.as_file().as_fd();
+        (Status::of(fd).unwrap(), FileRef::Open(fd, self.own_fds.as_fd()))
+    }
+
+    /// Its labels when it is met at `path`.
+    fn met(&self, path: &str) -> Vec<u32> {
+        let (status, at) = self.at();
+        let label = self.labels.of_file(&status, at, || Ok(path.into())).unwrap();
+        std::iter::once(&label.sid).chain(label.also()).map(|sid| sid.get()).collect()
+    }
+
+    fn change(&self, rules: &[flask::FileRule], gives: bool) {
+        self.labels.change(PathRules::new(rules).unwrap(), gives);
+    }
+}
+
 #[test]
 fn who_takes_by_a_name_gives_nothing_of_what_was_renamed_to_it_and_who_gives_does() {
-    let rules = |more: &[flask::FileRule]| {
-        let denied = [rule("/.*", 1), rule("/a", 2)];
-        PathRules::new(&[&denied[..], more].concat()).unwrap()
-    };
-    let labels = Labels::new(rules(&[]));
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let status = Status::of(file.as_file().as_fd()).unwrap();
-    let own_fds = std::fs::File::open("/proc/self/fd").unwrap();
-    let at = FileRef::Open(file.as_file().as_fd(), own_fds.as_fd());
-    let label = |path: &str| labels.of_file(&status, at, || Ok(path.into())).unwrap();
-    assert_eq!(label("/a").sid, sid(2));
+    let probe = Probe::new(&[rule("/.*", 1), rule("/a", 2)]);
+    assert_eq!(probe.met("/a"), [2]);
     // Renamed; and something of its new name is taken.
-    labels.change(rules(&[rule("/b", 3)]), false);
-    assert_eq!((label("/b").sid, label("/b").before()), (sid(2), sid(2)));
-    // Where it was met, it has what is taken there.
-    labels.change(rules(&[rule("/a", 4), rule("/b", 3)]), false);
-    assert_eq!(label("/a").sid, sid(4));
-    labels.change(rules(&[rule("/a", 4), rule("/b", 5)]), true);
-    assert_eq!((label("/b").sid, label("/b").before()), (sid(5), sid(4)));
+    probe.change(&[rule("/.*", 1), rule("/a", 2), rule("/b", 3)], false);
+    assert_eq!(probe.met("/b"), [3, 2]);
+    // Something else is; and renamed again.
+    probe.change(&[rule("/.*", 1), rule("/a", 2), rule("/b", 3), rule("/x", 9)], false);
+    assert_eq!((probe.met("/b"), probe.met("/c")), (vec![3, 2], vec![3, 2]));
+    probe.change(&[rule("/.*", 1), rule("/a", 2), rule("/b", 5)], true);
+    assert_eq!(probe.met("/b"), [5]);
     // What rules are about one name only.
-    labels.change(rules(&[rule("/a", 4), rule("/b", 6)]), false);
-    assert_eq!(labels.renewed(None, Path::new("/b"), FileKind::Symlink).sid, sid(6));
+    let link = probe.labels.renewed(None, Path::new("/b"), FileKind::Symlink);
+    assert_eq!((link.sid, link.is_by_place()), (sid(5), true));
+}
+
+#[test]
+fn a_file_with_several_names_has_what_rules_say_of_each() {
+    let (all, a, b) = (rule("/.*", 1), rule("/a", 2), rule("/b", 3));
+    let probe = Probe::new(std::slice::from_ref(&all));
+    assert_eq!(probe.met("/a"), [1]);
+    let pinned = |rules: &[flask::FileRule], gives: bool, name: &str| {
+        probe.change(rules, gives);
+        let (status, at) = probe.at();
+        probe.labels.relabel(&status, at, Path::new(name), true);
+    };
+    pinned(&[all.clone(), a.clone()], false, "/a");
+    assert_eq!((probe.met("/a"), probe.met("/b")), (vec![2], vec![2]));
+    pinned(&[all.clone(), a.clone(), b.clone()], false, "/b");
+    assert_eq!(
+        (probe.met("/a"), probe.met("/b"), probe.met("/c")),
+        (vec![3, 2], vec![3, 2], vec![3, 2])
+    );
+    // Given by the one name, it stays taken by the other, whichever that is.
+    pinned(&[all.clone(), a.clone()], true, "/b");
+    assert_eq!((probe.met("/a"), probe.met("/b")), (vec![2], vec![2]));
+    pinned(&[all.clone()], true, "/a");
+    assert_eq!((probe.met("/a"), probe.met("/b")), (vec![1], vec![1]));
 }
 
 #[test]

@@ -99,7 +99,8 @@ impl Open {
         };
         let tclass = class_of(status.kind);
         let question = Question { ssid: asker.ssid, tsid: label.sid, tclass };
-        !self.is_withheld(asker, label.sid, tclass)
+        label.also().is_empty()
+            && !self.is_withheld(asker, label.sid, tclass)
             && state.caches.file.passes(question, self.requested(tclass), &label.hint)
     }
 

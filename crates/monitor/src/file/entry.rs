@@ -142,6 +142,10 @@ fn owns_name(
     (directory, requested): (&Seen, AccessVector),
     entry: (&OwnedFd, &OsStr, FileType),
 ) -> Result<bool> {
+    // A rule about the name says nothing of where the directory lay before.
+    if !directory.label.also().is_empty() {
+        return Ok(false);
+    }
     let tclass = class_of(entry.2);
     let changes = match entry.2 {
         FileType::Directory => perm::dir::CREATE | perm::dir::RMDIR,

@@ -42,7 +42,7 @@ impl Seen {
         let place = OnceCell::new();
         let path = || Ok(known_or(&place, || place_of(asker, fd))?.to_owned());
         let label = asker.labels().of_file(&status, FileRef::Fd(fd), path)?;
-        let is_new = place.get().is_some();
+        let is_new = place.get().is_some() && label.is_by_place();
         Ok(Self { status, label, class: class_of(status.kind), place, is_new })
     }
 

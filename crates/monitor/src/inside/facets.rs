@@ -80,8 +80,8 @@ impl<'a> Facets<'a> {
     pub(crate) fn compose(&self, labels: &[Sid]) -> Result<Sid> {
         let (outer, inner) = labels.split_first().ok_or(Errno::ACCESS)?;
         let numbers = self.parts.inner.iter().map(|(number, _)| *number);
-        let compound =
-            Compound { outer: *outer, inner: numbers.zip(inner.iter().copied()).collect() };
+        let inner = numbers.zip(inner.iter().copied()).collect();
+        let compound = Compound { inner, ..Compound::plain(*outer) };
         self.asker.state.inside.stack.compose(compound).ok_or(Errno::ACCESS)
     }
 }

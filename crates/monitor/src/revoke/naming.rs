@@ -6,7 +6,7 @@ use confine::file_kind;
 use flask::{AccessVector, FileKind, FileRule, Sid};
 use labelling::{BadRule, PathRules};
 use rustix::{fs::FileType, io::Result};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What a change says of files by their names.
 #[derive(Clone, Copy, Debug)]
@@ -34,35 +34,24 @@ impl NamedFiles {
         let taken = (!rules.is_empty()).then(|| PathRules::new(&rules)).transpose()?;
         Ok(Self { taken, gives: matches!(named, ByName::Gives) })
     }
-
-    /// Whether something of what lies at `path` is taken by its name.
-    fn takes(&self, path: &Path) -> bool {
-        self.taken.as_ref().is_some_and(|taken| taken.rule(path, FileKind::Any).is_some())
-    }
 }
 
 impl Comparison<'_> {
-    /// What `ssid` may not do, or no more, to files where the one at `path` lies, if the change is
-    /// about that place: its label is that of where it was met, and somebody outside may have
-    /// renamed it since.
+    /// What `ssid` may not do to files where the one at `path` lies, if the change names that: its
+    /// label is that of where it was met, and somebody outside may have renamed it since. Whoever
+    /// names a file means what lies there.
     pub(super) fn denied_by_name(
         &self,
         ssid: Option<Sid>,
         kind: FileType,
         path: impl FnOnce() -> Result<PathBuf>,
     ) -> AccessVector {
-        if self.named.taken.is_none() && !self.taking.relabels {
+        let Some(taken) = &self.named.taken else { return AccessVector::NONE };
+        let Ok(path) = path() else { return AccessVector::NONE };
+        if taken.rule(&path, FileKind::Any).is_none() {
             return AccessVector::NONE;
         }
-        let Ok(path) = path() else { return AccessVector::NONE };
-        let (labels, file_kind) = (&self.gate.state.labels, file_kind(kind));
-        let here = labels.of_path(&path, file_kind);
-        if self.named.takes(&path) {
-            return self.denied(ssid, here, class_of(kind));
-        }
-        match labels.of_path_before(&path, file_kind) {
-            before if before == here => AccessVector::NONE,
-            before => self.lost(ssid, (before, here), class_of(kind)),
-        }
+        let here = self.gate.state.labels.of_path(&path, file_kind(kind));
+        self.denied(ssid, here, class_of(kind))
     }
 }

@@ -66,8 +66,8 @@ impl Comparison<'_> {
             None => self.class_lost(who, fd, class, &socket)?,
         };
         // A datagram socket that is shut down still receives, and still sends to the peer that it
-        // had what it began before.
-        let by_call = matches!(class, Class::UdpSocket | Class::RawipSocket);
+        // had what it began before; one of netlink is not shut down at all.
+        let by_call = family != libc::AF_UNIX && class != Class::TcpSocket;
         findings.extend(found.map(|found| Finding { socket: Some(socket), by_call, ..found }));
         Ok(findings)
     }
@@ -274,9 +274,11 @@ impl Comparison<'_> {
         let path = named(path.as_os_str().as_bytes(), |path| status.lies_at(path));
         let Some(path) = path else { return false };
         let file = FileRef::Open(fd.as_fd(), self.gate.state.targets.tree.own_fds.as_fd());
-        let label = self.gate.state.labels.of_file(&status, file, || Ok(path));
+        let label = self.gate.state.labels.of_file(&status, file, || Ok(path.clone()));
         let Ok(label) = label else { return true };
-        !(self.lost_file(who.ssid, &label, class_of(status.kind)) & USES).is_empty()
+        let lost = self.lost_file(who.ssid, &label, class_of(status.kind))
+            | self.denied_by_name(who.ssid, status.kind, || Ok(path));
+        !(lost & USES).is_empty()
     }
 
     /// The same of a socket, which can hold others in turn.
@@ -291,7 +293,7 @@ impl Comparison<'_> {
                 self.internet(who, -1, class, socket).map(|found| found.is_some())
             }
             libc::AF_UNIX => Ok(holds()? || self.unix(who, -1, class, socket)?.is_some()),
-            _ => Ok(false),
+            _ => Ok(self.class_lost(who, -1, class, socket)?.is_some()),
         }
     }
 }

@@ -40,6 +40,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
+    // A program may stop a process and orphan its group, which is that of the test, too: the kernel
+    // sends that to all of it. What is executed has the default again.
+    let hangups = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::default());
+    hangups.expect("handle SIGHUP");
     let stage = match enter_own_devices().and_then(|()| Stage::new()) {
         Ok(stage) => Arc::new(stage),
         Err(error) => {

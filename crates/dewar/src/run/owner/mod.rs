@@ -229,7 +229,7 @@ impl Owner {
         Ok(receipt)
     }
 
-    fn amend(&self, amendment: Amendment, mode: RevokeMode) -> Reply {
+    fn amend(&self, amendment: Amendment, mode: RevokeMode, is_named_outside: bool) -> Reply {
         if self.leaves_reads() && takes_reading(&amendment) && amendment.domain.is_some() {
             return Reply::Refused(FAST.into());
         }
@@ -240,7 +240,8 @@ impl Owner {
         let what = amendment.to_string();
         let taken = amendment.taken_files(&self.facts.status.variables);
         let named = match amendment.kind {
-            AmendmentKind::Grant => ByName::Gives,
+            AmendmentKind::Grant if is_named_outside => ByName::Gives,
+            AmendmentKind::Grant => ByName::Nothing,
             AmendmentKind::Revoke => ByName::Takes(&taken),
         };
         let input = |input: &PolicyInput| {
@@ -337,7 +338,8 @@ impl Service for Owner {
             Request::History => Reply::History(self.state().changes.clone()),
             // It is answered with descriptors.
             Request::Connector(_) => Reply::Refused("a question without its descriptors".into()),
-            Request::Amend(amendment, mode) => self.amend(amendment, mode),
+            Request::Amend(amendment, mode) => self.amend(amendment, mode, true),
+            Request::Admit(amendment) => self.amend(amendment, RevokeMode::Repair, false),
             Request::Load(new, mode) => {
                 let load = |input: &PolicyInput| {
                     let documents = Documents::from_texts(new.name.clone(), &new.texts);
