@@ -251,7 +251,10 @@ fn what_is_taken_stays_taken_by_every_name_whatever_changes_next() {
     let script = "echo secret | tee f g h > i; mkdir d b; ln f d/f; cat f d/f g h; touch b/e ready; \
                   while [ ! -e end ]; do sleep 0.05; done; \
                   for name in f d/f d/g h d/h; do cat $name && echo $name; echo x >> $name; done";
-    let run = run(&home, &["--mode", "all"], script);
+    // What lies there has another label.
+    let profile = "extends = 'workspace'\nfiles.write = ['${workspace}/d']\n";
+    fs::write(home.path().join("p.toml"), profile).unwrap();
+    let run = run(&home, &["--mode", "all", "-p", "../p.toml"], script);
     await_file(&home, "ready");
     let path = |name: &str| home.path().join("work").join(name);
     let revoke = |name: &str| {
