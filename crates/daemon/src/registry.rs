@@ -200,7 +200,9 @@ impl Registry {
     pub(crate) fn find(&self, uid: u32, name: &str) -> Result<Arc<Run>, ChangeError> {
         let runs = self.runs(uid);
         if name == "last" {
-            return runs.last().cloned().ok_or(ChangeError::NoRuns);
+            // Another user's may have begun since; root names that by its id.
+            let own = runs.iter().rfind(|run| run.kept.uid == uid);
+            return own.cloned().ok_or(ChangeError::NoRuns);
         }
         if let Some(run) = runs.iter().find(|run| run.kept.id == name) {
             return Ok(Arc::clone(run));
