@@ -276,3 +276,23 @@ fn what_is_taken_stays_taken_by_every_name_whatever_changes_next() {
         assert_eq!(fs::read_to_string(path(name)).unwrap(), "secret\n", "{name}");
     }
 }
+
+/// The run inside meets the file first by the name that it has by then; the run around does not.
+#[test]
+fn what_has_got_a_denied_name_stays_denied_to_runs_inside() {
+    let home = Home::new();
+    let work = |name: &str| home.path().join("work").join(name);
+    test_support::install(&work(""), &["dewar"]);
+    let profile = "extends = 'workspace'\nfiles.deny = ['${workspace}/.env']\n";
+    fs::write(home.path().join("p.toml"), profile).unwrap();
+    fs::write(work("new"), "secret\n").unwrap();
+    let script = "cat new; touch ready; while [ -e new ]; do sleep 0.05; done; cat .env; \
+                  ./dewar run -p workspace -- cat .env; \
+                  ./dewar run -p workspace -- sh -c 'echo x >> .env'; echo status $?";
+    let run = run(&home, &["--mode", "all", "-p", "../p.toml"], script);
+    await_file(&home, "ready");
+    fs::rename(work("new"), work(".env")).unwrap();
+    let out = end(run);
+    assert!(out.starts_with("secret\nstatus ") && !out.ends_with("status 0\n"), "{out}");
+    assert_eq!(fs::read_to_string(work(".env")).unwrap(), "secret\n");
+}

@@ -370,3 +370,28 @@ print('CAN LIST' if 'DEWAR_DENIALS' not in os.environ and os.access(at, os.R_OK)
         assert!(directory.join("other.sock").exists());
     }
 }
+
+/// A proposal is a change of policy; and an editor saves by another name.
+#[test]
+fn what_is_proposed_opens_nothing_that_has_got_a_denied_name() {
+    let home = Home::new();
+    let profile = "extends = 'workspace'\npropose.within = 'bound.toml'\nfiles.deny = ['${workspace}/.env']\n";
+    fs::write(home.path().join("p.toml"), profile).unwrap();
+    let work = |name: &str| home.path().join("work").join(name);
+    fs::write(work("new"), "a secret").unwrap();
+    let script = CLIENT.to_owned()
+        + "import time
+cat('new'); open('ready', 'w').close()
+while os.path.exists('new'): time.sleep(0.05)
+cat('.env'); print(propose(\"files.read = ['${home}/pub/notes.txt']\")); cat('.env'); cat('.env')";
+    let run = home.command(&home.args(&script)).stdout(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while !work("ready").exists() {
+        assert!(Instant::now() < until, "the run does not begin");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    fs::rename(work("new"), work(".env")).unwrap();
+    let out = said(&run.wait_with_output().unwrap());
+    assert!(out.contains("{\"granted\":"), "{out}");
+    assert_eq!(out.matches("a secret").count(), 1, "{out}");
+}
