@@ -113,17 +113,22 @@ fn a_file_that_gets_a_denied_name_is_not_read_by_a_known_path(stage: &Stage) {
 }
 
 /// Holds a file and a directory, and tells what is left of them.
-const HOLDS: &str = "import os, time
+const HOLDS: &str = "import os, socket, time
 held = os.open('saved', os.O_RDWR), os.open('made', os.O_RDONLY)
+one, other = socket.socketpair()
+sent = os.open('saved', os.O_RDWR)
+socket.send_fds(one, [b'x'], [sent])
+os.close(sent)
 open('begun', 'w').close()
 while not os.path.exists('stop'):
     time.sleep(0.01)
 left = ''
-for name, use in ('read', lambda: os.pread(held[0], 9, 0)), ('write', lambda: os.pwrite(held[0], b'x', 0)), ('list', lambda: os.listdir(held[1])):
+for name, use in ('read', lambda: os.pread(held[0], 9, 0)), ('write', lambda: os.pwrite(held[0], b'x', 0)), ('list', lambda: os.listdir(held[1])), \\
+        ('flight', lambda: os.pread(socket.recv_fds(other, 1, 1)[1][0], 9, 0)):
     try:
         use()
         left += name + ' '
-    except OSError:
+    except (OSError, IndexError):
         pass
 open('got', 'w').write(left)
 ";
