@@ -156,7 +156,7 @@ fn a_file_with_several_names_has_what_rules_say_of_each() {
     // Given by the one name, it stays taken by the other, whichever that is.
     pinned(&[all.clone(), a.clone()], true, "/b");
     assert_eq!((probe.met("/a"), probe.met("/b")), (vec![2], vec![2]));
-    pinned(&[all.clone()], true, "/a");
+    pinned(std::slice::from_ref(&all), true, "/a");
     assert_eq!((probe.met("/a"), probe.met("/b")), (vec![1], vec![1]));
 }
 
