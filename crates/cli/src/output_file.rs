@@ -54,7 +54,8 @@ pub fn append(path: &Path, workspace: Option<&Path>) -> io::Result<File> {
 }
 
 /// Puts `bytes` into the place of what the file `path` holds, whole or not at all. It is as
-/// readable as the user's umask leaves it. What lies in `/dev` and `/proc` is written to.
+/// readable as it was; a new one, as the user's umask leaves it. What lies in `/dev` and `/proc` is
+/// written to.
 ///
 /// # Errors
 ///
@@ -64,21 +65,24 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         return File::options().write(true).open(path)?.write_all(bytes);
     }
     let (directory, name) = place(path, None)?;
-    match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+    let before = match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(there) => match FileType::from_raw_mode(there.st_mode) {
-            FileType::RegularFile => {}
+            FileType::RegularFile => Some(Permissions::from_mode(there.st_mode & 0o777)),
             FileType::Symlink => return Err(io::Error::other(LINK)),
             FileType::Directory => {
                 return Err(io::Error::other("it is a directory; name a file in it"));
             }
             _ => return Err(io::Error::other(NO_FILE)),
         },
-        Err(Errno::NOENT) => {}
+        Err(Errno::NOENT) => None,
         Err(error) => return Err(error.into()),
-    }
+    };
     let directory = held(&directory);
-    let readable = Permissions::from_mode(0o666);
+    let readable = before.clone().unwrap_or_else(|| Permissions::from_mode(0o666));
     let mut file = tempfile::Builder::new().permissions(readable).tempfile_in(&directory)?;
+    if let Some(before) = before {
+        file.as_file().set_permissions(before)?;
+    }
     file.write_all(bytes)?;
     file.persist(directory.join(name))?;
     Ok(())
@@ -119,23 +123,20 @@ fn place<'a>(path: &'a Path, workspace: Option<&Path>) -> io::Result<(OwnedFd, &
             opened => Ok(opened?),
         }
     };
-    let near = ["."].map(Path::new).into_iter().chain(workspace);
-    let near: Vec<_> = near.filter_map(|near| Some((near, number(near)?))).collect();
-    let whole = if parent.is_absolute() { parent.ancestors() } else { Path::new("").ancestors() };
-    let found = whole.filter(|above| above.is_absolute()).find_map(|above| {
-        let it = number(above)?;
-        let (near, _) = near.iter().find(|(_, number)| *number == it)?;
-        Some((*near, parent.strip_prefix(above).ok()?))
-    });
-    let directory = match found {
-        Some((near, rest)) => {
-            let near = open(CWD, near, ResolveFlags::empty())?;
-            open(near.as_fd(), rest, ResolveFlags::NO_SYMLINKS)
+    if parent.is_relative() {
+        return Ok((open(CWD, parent, ResolveFlags::NO_SYMLINKS)?, name));
+    }
+    for above in parent.ancestors() {
+        let it = number(above);
+        let mut near = [Some(Path::new(".")), workspace].into_iter().flatten();
+        if let Some(near) = near.find(|near| it.is_some() && number(near) == it)
+            && let Ok(rest) = parent.strip_prefix(above)
+        {
+            let near: OwnedFd = open(CWD, near, ResolveFlags::empty())?;
+            return Ok((open(near.as_fd(), rest, ResolveFlags::NO_SYMLINKS)?, name));
         }
-        None if parent.is_relative() => open(CWD, parent, ResolveFlags::NO_SYMLINKS),
-        None => open(CWD, parent, ResolveFlags::empty()),
-    };
-    Ok((directory?, name))
+    }
+    Ok((open(CWD, parent, ResolveFlags::empty())?, name))
 }
 
 /// What tells a directory from others.
@@ -178,6 +179,11 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
         replace(&path, b"three").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "three");
+        for mode in [0o600, 0o664] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            replace(&path, b"four").unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, mode);
+        }
         append(Path::new("/dev/null"), None).unwrap();
         replace(Path::new("/dev/null"), b"gone").unwrap();
     }

@@ -1,7 +1,9 @@
 //! Labels of files: by rule when an inode is first met, afterwards with the inode.
 
+mod entry;
 mod private;
 
+use entry::{Entry, Pinned, forget_most};
 pub use private::Private;
 
 use crate::{
@@ -94,20 +96,6 @@ pub struct Labels {
     kept_alive: KeptAlive,
 }
 
-/// The label of an inode, and what tells it from later ones with its number.
-#[derive(Clone, Debug)]
-struct Entry {
-    label: Arc<Label>,
-    proof: Proof,
-}
-
-/// A file with several names, some of which rules have spoken of.
-#[derive(Debug)]
-struct Pinned {
-    entry: Entry,
-    names: BTreeSet<PathBuf>,
-}
-
 impl Labels {
     /// About 8 MiB of labels.
     const MOST: usize = 100_000;
@@ -179,7 +167,7 @@ impl Labels {
             // No rule is about it.
             self.label(InitialSid::File.into())
         } else {
-            let has_other = self.has_other_name(status, &path);
+            let has_other = self.names(status, file).iter().any(|name| *name != path);
             self.renewed_by((known.as_deref(), has_other), &path, file_kind(status.kind))
         };
         if let Some(inode) = status.inode().filter(|_| known.is_some())
@@ -191,10 +179,13 @@ impl Labels {
         Ok(label)
     }
 
-    /// Whether rules have spoken of the file by another name than `path`.
-    fn has_other_name(&self, status: &Status, path: &Path) -> bool {
-        let Some(inode) = status.inode() else { return false };
-        self.pinned().get(&inode).is_some_and(|it| it.names.iter().any(|name| name != path))
+    /// The names of the file by which rules have spoken of it.
+    fn names(&self, status: &Status, file: FileRef<'_>) -> BTreeSet<PathBuf> {
+        let pinned = self.pinned();
+        let pinned = status.inode().and_then(|inode| pinned.get(&inode));
+        // Not those of one that is gone, and had its number.
+        let own = pinned.filter(|it| it.entry.proof.renewed(status, file).is_some());
+        own.map(|it| it.names.clone()).unwrap_or_default()
     }
 
     /// The label, under the rules in force, of a file that lies at `path` and had the label
@@ -283,10 +274,9 @@ impl Labels {
             && let Some(inode) = status.inode()
             && let Some(proof) = Proof::of(status, file, &self.kept_alive, true)
         {
-            let mut pinned = self.pinned();
-            let names = pinned.remove(&inode).map(|it| it.names).unwrap_or_default();
-            let names = names.into_iter().chain([path.to_owned()]).collect();
-            pinned.insert(inode, Pinned { entry: Entry { label, proof }, names });
+            let mut names = self.names(status, file);
+            names.insert(path.to_owned());
+            self.pinned().insert(inode, Pinned { entry: Entry { label, proof }, names });
         }
     }
 
@@ -361,35 +351,20 @@ impl Labels {
     fn insert(&self, status: &Status, file: FileRef<'_>, label: &Arc<Label>, may_wait: bool) {
         let Some(inode) = status.inode() else { return };
         let Some(proof) = Proof::of(status, file, &self.kept_alive, may_wait) else { return };
+        self.remember(inode, Entry { label: Arc::clone(label), proof });
+    }
+
+    fn remember(&self, inode: Inode, entry: Entry) {
         let mut seen = self.lock();
         if seen.len() >= Self::MOST {
             forget_most(&mut seen);
             self.has_forgotten.store(true, Ordering::Release);
         }
-        seen.insert(inode, Entry { label: Arc::clone(label), proof });
+        seen.insert(inode, entry);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Inode, Entry, RandomState>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Forgets the label that most of the files have.
-fn forget_most(seen: &mut HashMap<Inode, Entry, RandomState>) {
-    let mut counts: HashMap<Sid, usize> = HashMap::new();
-    for entry in seen.values() {
-        *counts.entry(entry.label.sid).or_default() += 1;
-    }
-    let most = counts.into_iter().max_by_key(|(_, count)| *count).map(|(sid, _)| sid);
-    seen.retain(|_, entry| Some(entry.label.sid) != most);
-}
-
-impl Entry {
-    /// What has proven to be about the same file is proven by `proof` from now on.
-    fn renew(&mut self, label: &Arc<Label>, proof: Proof) {
-        if Arc::ptr_eq(&self.label, label) {
-            self.proof = proof;
-        }
     }
 }
 

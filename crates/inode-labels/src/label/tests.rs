@@ -174,12 +174,9 @@ fn a_flood_of_files_makes_no_label_be_forgotten_but_its_own() {
     for number in 0..3 * Labels::MOST as u64 {
         let inode = Inode { number: number + (1 << 40), ..status.inode().unwrap() };
         let label = labels.label(sid(if number % 3 == 0 { 3 } else { 1 }));
-        let mut seen = labels.lock();
-        if seen.len() >= Labels::MOST {
-            forget_most(&mut seen);
-        }
-        seen.insert(inode, Entry { label, ..entry.clone() });
+        labels.remember(inode, Entry { label, ..entry.clone() });
     }
+    assert!(labels.has_forgotten());
     assert!(labels.lock().len() <= Labels::MOST);
     assert_eq!(label("/renamed").sid, sid(2));
 }

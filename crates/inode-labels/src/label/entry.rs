@@ -1,0 +1,44 @@
+//! What is remembered of a file.
+
+use super::Label;
+use crate::{proof::Proof, status::Inode};
+use flask::Sid;
+use foldhash::quality::RandomState;
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::PathBuf,
+    sync::Arc,
+};
+
+/// The label of an inode, and what tells it from later ones with its number.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) label: Arc<Label>,
+    pub(super) proof: Proof,
+}
+
+/// A file with several names, some of which rules have spoken of.
+#[derive(Debug)]
+pub(super) struct Pinned {
+    pub(super) entry: Entry,
+    pub(super) names: BTreeSet<PathBuf>,
+}
+
+/// Forgets the label that most of the files have.
+pub(super) fn forget_most(seen: &mut HashMap<Inode, Entry, RandomState>) {
+    let mut counts: HashMap<Sid, usize> = HashMap::new();
+    for entry in seen.values() {
+        *counts.entry(entry.label.sid).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(_, count)| *count).map(|(sid, _)| sid);
+    seen.retain(|_, entry| Some(entry.label.sid) != most);
+}
+
+impl Entry {
+    /// What has proven to be about the same file is proven by `proof` from now on.
+    pub(super) fn renew(&mut self, label: &Arc<Label>, proof: Proof) {
+        if Arc::ptr_eq(&self.label, label) {
+            self.proof = proof;
+        }
+    }
+}
