@@ -41,8 +41,22 @@ pub(crate) struct KeptSockets {
 struct Kept {
     socket: Duplicate,
     made: Instant,
-    /// Some process has had it.
-    was_given: bool,
+    /// When a process was last seen to have it; `None` for one that none has had yet.
+    seen: Option<Instant>,
+}
+
+impl Kept {
+    /// Whether it is kept after a look, begun at `before`, that found it in the sandbox or did not:
+    /// whoever has used it since may have got it behind the look's back.
+    fn stays(&mut self, is_held: bool, before: Instant) -> bool {
+        if is_held {
+            self.seen = self.seen.max(Some(before));
+        }
+        match self.seen {
+            Some(seen) => seen >= before,
+            None => before.saturating_duration_since(self.made) < YOUNG,
+        }
+    }
 }
 
 impl KeptSockets {
@@ -79,7 +93,7 @@ impl KeptSockets {
         )?;
         let number = rustix::fs::fstat(&socket)?.st_ino;
         let copy = socket.try_clone().map_err(|_| Errno::NFILE)?;
-        let kept = Kept { socket: copy.into(), made: Instant::now(), was_given: false };
+        let kept = Kept { socket: copy.into(), made: Instant::now(), seen: None };
         self.lock().insert(number, kept);
         Ok(Some(socket))
     }
@@ -94,7 +108,7 @@ impl KeptSockets {
         let number = number_of(link.to_bytes()).ok_or(Errno::NOTSOCK)?;
         let mut sockets = self.lock();
         let Some(kept) = sockets.get_mut(&number) else { return Ok(None) };
-        kept.was_given = true;
+        kept.seen = Some(Instant::now());
         kept.socket.try_clone().map(|copy| Some(copy.into())).map_err(|_| Errno::NFILE)
     }
 
@@ -122,16 +136,14 @@ impl KeptSockets {
         }
     }
 
-    /// Lets go of what no process of the sandbox has any more. A socket that is on its way from one
-    /// to another is lost: nobody can connect it then.
+    /// Lets go of what no process of the sandbox has any more. Two looks, as one may miss what
+    /// passes from a process that it comes to late to one that it came to early, by birth or by
+    /// message. A socket that is on its way meanwhile is lost: nobody can connect it then.
     pub(super) fn let_go(&self, tree: &ProcessTree) -> Result<()> {
         let before = Instant::now();
-        let held = held(tree)?;
-        self.lock().retain(|number, kept| {
-            let is_held = held.contains(number);
-            kept.was_given |= is_held;
-            is_held || !kept.was_given && before.saturating_duration_since(kept.made) < YOUNG
-        });
+        let mut held = held(tree)?;
+        held.extend(self::held(tree)?);
+        self.lock().retain(|number, kept| kept.stays(held.contains(number), before));
         Ok(())
     }
 
@@ -166,6 +178,22 @@ fn numbers(tree: &ProcessTree, pid: u32) -> Result<Vec<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_socket_is_kept_until_a_look_that_nobody_passed_by() {
+        let made = Instant::now();
+        let [before, later, old] = [1, 2, 3000].map(|ms| made + Duration::from_millis(ms));
+        let socket = || rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None);
+        let kept = |seen| Kept { socket: socket().unwrap().into(), made, seen };
+
+        assert!(kept(None).stays(false, before), "on its way to who asked for it");
+        assert!(!kept(None).stays(false, old), "nobody has come for it");
+        assert!(kept(None).stays(true, old));
+        assert!(!kept(Some(made)).stays(false, before), "let go of");
+        assert!(kept(Some(later)).stays(false, before), "used after the look had begun");
+        let mut had = kept(None);
+        assert!(had.stays(true, before) && !had.stays(false, later));
+    }
 
     #[test]
     fn a_socket_is_known_by_its_link() {
