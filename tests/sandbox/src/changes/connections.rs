@@ -11,7 +11,8 @@ use std::{
 use test_support::Variant;
 
 /// The cases of this part.
-pub(super) const CASES: &[Case] = cases![a_host_is_taken_with_its_connections];
+pub(super) const CASES: &[Case] =
+    cases![a_host_is_taken_with_its_connections, a_netlink_socket_is_taken_by_another_profile];
 
 /// Those that are tried in surroundings, too.
 pub(crate) const SURROUNDED: &[Case] = cases![
@@ -62,6 +63,40 @@ fn a_host_is_taken_with_its_connections(stage: &Stage) {
     assert_eq!(running.attempt(), "no");
     done(stage, &["grant", "--net", "127.0.0.0/8"]);
     assert_eq!(running.attempt(), "yes");
+    running.stop();
+}
+
+/// One that was made before asks the kernel nothing more.
+fn a_netlink_socket_is_taken_by_another_profile(stage: &Stage) {
+    let rules = |netlink: &str| {
+        let rules = "loopback = 'none'\nconnect = ['192.0.2.1:9']\nnetlink = ";
+        profile(stage, &format!("[network]\n{rules}{netlink}\n"))
+    };
+    let asks = rules("['route']");
+    let script = r#"cat > asks.py <<'END'
+import os, socket, struct, time
+held = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)
+held.settimeout(2)
+GETLINK, REQUEST_DUMP = 18, 0x301
+def asks():
+    try:
+        held.send(struct.pack("=LHHLLB3x", 20, GETLINK, REQUEST_DUMP, 1, 0, 0))
+        return held.recv(65536)
+    except OSError:
+        return b""
+while not os.path.exists("stop"):
+    said = "yes" if asks() else "no"
+    with open("log", "a") as log:
+        log.write(said + "\n")
+    time.sleep(0.02)
+END
+python3 asks.py"#;
+    let call = Call { profile: Some(&asks), ..stage.call() };
+    let running = Running::start(stage, call, script);
+    assert_eq!(running.attempt(), "yes");
+    let receipt = done(stage, &["policy", "load", "last", &rules("false")]);
+    assert!(receipt.contains("complete after"), "{receipt}");
+    assert_eq!(running.attempt(), "no", "{receipt}");
     running.stop();
 }
 
