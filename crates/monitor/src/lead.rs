@@ -4,9 +4,10 @@ use crate::gate::Gate;
 use rustix::io::Errno;
 use std::{
     sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    thread::Thread,
     time::Duration,
 };
 
@@ -14,6 +15,10 @@ use std::{
 const SLOW: Duration = Duration::from_millis(20);
 /// Threads that slow calls can hold at once; beyond, calls wait.
 const MOST_LEADERS: u64 = 256;
+/// Looks without a call under way, after which the watchdog rests: a second.
+const LOOKS: u32 = 50;
+/// What is looked at now and then is looked at that often while nobody calls.
+const REST: Duration = Duration::from_secs(1);
 
 /// Who leads, and what the leader is at.
 #[derive(Debug, Default)]
@@ -24,12 +29,39 @@ pub(crate) struct Lead {
     at: AtomicU64,
     /// Threads that lead or finish what they began as leader.
     threads: AtomicU64,
+    watchdog: OnceLock<Thread>,
+    /// The watchdog is to be woken by the next call.
+    rests: AtomicBool,
 }
 
 impl Lead {
     /// The leader is at this call.
     pub(crate) fn begin(&self, id: u64) {
-        self.at.store(id, Ordering::Release);
+        self.at.store(id, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Whether no call is under way.
+    fn is_idle(&self) -> bool {
+        self.at.load(Ordering::SeqCst) == 0 && self.threads.load(Ordering::SeqCst) == 1
+    }
+
+    /// The calling thread, the watchdog, waits for a call, and no longer than `most`.
+    fn rest(&self, most: Duration) {
+        self.rests.store(true, Ordering::SeqCst);
+        // Who began a call before that wakes nobody.
+        if self.is_idle() {
+            std::thread::park_timeout(most);
+        }
+        self.rests.store(false, Ordering::SeqCst);
+    }
+
+    fn wake(&self) {
+        if self.rests.load(Ordering::SeqCst)
+            && let Some(watchdog) = self.watchdog.get()
+        {
+            watchdog.unpark();
+        }
     }
 
     /// The leader, if that is still who was at this call, waits for the next.
@@ -47,9 +79,14 @@ impl Gate {
 
     /// Watches the leader until no process of the sandbox is left.
     pub(crate) fn watch(self: Arc<Self>) {
-        let mut last = 0;
+        let _ = self.lead.watchdog.set(std::thread::current());
+        let (mut last, mut idle) = (0, 0);
         while self.lead.threads.load(Ordering::Acquire) > 0 {
-            std::thread::sleep(SLOW);
+            if idle < LOOKS {
+                std::thread::sleep(SLOW);
+            } else {
+                self.lead.rest(REST);
+            }
             self.state
                 .targets
                 .quiesce
@@ -67,6 +104,7 @@ impl Gate {
                 Self::new_leader(&self);
             }
             last = at;
+            idle = if self.lead.is_idle() { idle + 1 } else { 0 };
         }
     }
 
@@ -87,6 +125,7 @@ impl Gate {
         let lead = move || {
             leader.lead_through(term);
             leader.lead.threads.fetch_sub(1, Ordering::AcqRel);
+            leader.lead.wake();
         };
         let thread = std::thread::Builder::new().name("gate".into()).stack_size(256 << 10);
         let is_made = thread.spawn(lead).is_ok();
@@ -127,5 +166,35 @@ impl Gate {
         let mut fds = [PollFd::new(&self.state.targets.listener, PollFlags::IN)];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&now)).is_err() || fds[0].revents().contains(PollFlags::HUP)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_call_wakes_the_watchdog_and_one_under_way_keeps_it_awake() {
+        const LONG: Duration = Duration::from_secs(3600);
+        let lead = Arc::new(Lead { threads: AtomicU64::new(1), ..Lead::default() });
+        lead.begin(1);
+        let resting = Arc::clone(&lead);
+        let (woken, wakes) = channel();
+        std::thread::spawn(move || {
+            let _ = resting.watchdog.set(std::thread::current());
+            resting.rest(LONG);
+            woken.send("kept awake").unwrap();
+            resting.end(1);
+            resting.rest(LONG);
+            woken.send("woken").unwrap();
+        });
+        let next = || wakes.recv_timeout(Duration::from_secs(60));
+        assert_eq!(next(), Ok("kept awake"));
+        while !lead.rests.load(Ordering::SeqCst) || !lead.is_idle() {
+            std::thread::yield_now();
+        }
+        lead.begin(2);
+        assert_eq!(next(), Ok("woken"));
     }
 }
