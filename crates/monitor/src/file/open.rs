@@ -259,11 +259,18 @@ impl Open {
         if self.creates() && !self.flags.contains(OFlags::PATH) {
             return walk_to_create(asker.caller, self.name());
         }
-        if !self.creates()
-            && let Ok(object) = resolve(asker.caller, self.name())
-            && asker.state.targets.tree.is_proc(object.as_fd()) == Ok(false)
-        {
-            return (Ok(Found { object: Some(object), ..Found::default() }), false);
+        if !self.creates() {
+            match resolve(asker.caller, self.name()) {
+                Ok(object) if asker.state.targets.tree.is_proc(object.as_fd()) == Ok(false) => {
+                    return (Ok(Found { object: Some(object), ..Found::default() }), false);
+                }
+                Err(Errno::NOENT)
+                    if asker.files.paths.is_plainly_missing(asker.state, self.name()) =>
+                {
+                    return (Err(Errno::NOENT), false);
+                }
+                _ => {}
+            }
         }
         walk_for_caller(asker.caller, self.name())
     }

@@ -93,6 +93,8 @@ pub(crate) struct PathCache {
     keeping: Mutex<HashMap<Sid, bool>>,
     /// Directories last asked about: whether they and all above them keep their entries.
     fixed: Mutex<HashMap<PathBuf, bool>>,
+    /// Directories last looked for nothing in: whether no link leads there, besides.
+    plain: Mutex<HashMap<PathBuf, bool>>,
     /// Working directories of threads at a former call, by the threads' numbers.
     directories: Mutex<Directories>,
 }
@@ -107,8 +109,8 @@ impl PathCache {
 
     /// For a sandbox that holds processes of `domains`.
     pub(crate) fn new(domains: Vec<Sid>) -> Self {
-        let (known, keeping, fixed, directories) = Default::default();
-        Self { domains, known, keeping, fixed, directories }
+        let (known, keeping, fixed, plain, directories) = Default::default();
+        Self { domains, known, keeping, fixed, plain, directories }
     }
 
     /// Knows nothing any more: policy has changed.
@@ -116,6 +118,7 @@ impl PathCache {
         lock(&self.known).clear();
         lock(&self.keeping).clear();
         lock(&self.fixed).clear();
+        lock(&self.plain).clear();
     }
 
     pub(crate) fn get(&self, name: Name<'_>) -> Option<Arc<CachedPath>> {
@@ -150,9 +153,31 @@ impl PathCache {
     /// Remembers that `name` leads nowhere, if that cannot change.
     pub(crate) fn missing(&self, state: &MonitorState, name: Name<'_>) {
         let Some(path) = key(name) else { return };
-        if self.is_fixed(state, &normal(path)) && self.is_way_fixed(state, path) {
+        let is_fixed = || self.is_fixed(state, &normal(path)) && self.is_way_fixed(state, path);
+        if self.is_plainly_missing(state, name) || is_fixed() {
             self.insert(path, CachedPath::Missing);
         }
+    }
+
+    /// Whether `name` leads nowhere without a link, and that cannot change: for everybody, then.
+    pub(crate) fn is_plainly_missing(&self, state: &MonitorState, name: Name<'_>) -> bool {
+        let Some(path) = key(name).filter(|path| normal(path).as_os_str() == path.as_os_str())
+        else {
+            return false;
+        };
+        path.parent().is_some_and(|dir| self.is_plain(state, dir))
+            && rustix::fs::readlink(path, Vec::new()).err() == Some(Errno::NOENT)
+    }
+
+    fn is_plain(&self, state: &MonitorState, dir: &Path) -> bool {
+        if let Some(&known) = lock(&self.plain).get(dir) {
+            return known;
+        }
+        let is_plain = !may_differ(dir)
+            && self.is_fixed(state, &dir.join("entry"))
+            && self.links_of_fixed_way(state, dir) == Some(0);
+        remember(&self.plain, dir, is_plain);
+        is_plain
     }
 
     /// What `name` leads to by a single look at it. Another thread may just have changed the
@@ -213,17 +238,18 @@ impl PathCache {
             keeps
         };
         let is_fixed = dir.ancestors().all(keeps);
-        let mut fixed = lock(&self.fixed);
-        if fixed.len() >= Self::MOST_DIRECTORIES {
-            fixed.clear();
-        }
-        fixed.insert(dir.to_owned(), is_fixed);
+        remember(&self.fixed, dir, is_fixed);
         is_fixed
     }
 
     /// Whether no domain may change an entry of any directory that the walk along `path` comes
     /// through, those of links included.
     fn is_way_fixed(&self, state: &MonitorState, path: &Path) -> bool {
+        self.links_of_fixed_way(state, path).is_some()
+    }
+
+    /// The links on such a way; `None` if some domain may change an entry on it.
+    fn links_of_fixed_way(&self, state: &MonitorState, path: &Path) -> Option<usize> {
         let mut at = PathBuf::from("/");
         let mut rest: VecDeque<OsString> = path.iter().map(OsStr::to_owned).collect();
         let mut links = 0;
@@ -235,10 +261,10 @@ impl PathCache {
                 _ => {
                     let next = at.join(&part);
                     if !self.is_fixed(state, &next) {
-                        return false;
+                        return None;
                     }
                     match rustix::fs::readlink(&next, Vec::new()) {
-                        Ok(_) if links == MOST_LINKS => return false,
+                        Ok(_) if links == MOST_LINKS => return None,
                         Ok(target) => {
                             links += 1;
                             let target = path_from(target.as_bytes());
@@ -247,13 +273,13 @@ impl PathCache {
                         }
                         Err(Errno::INVAL) => at = next,
                         // Nothing is there, nor below.
-                        Err(Errno::NOENT | Errno::NOTDIR) => return true,
-                        Err(_) => return false,
+                        Err(Errno::NOENT | Errno::NOTDIR) => return Some(links),
+                        Err(_) => return None,
                     }
                 }
             }
         }
-        true
+        Some(links)
     }
 
     /// Asks the security server itself: no program wants to know, so it is no query of an object
@@ -290,6 +316,15 @@ fn may_differ(path: &Path) -> bool {
 fn key(name: Name<'_>) -> Option<&Path> {
     let is_short = name.path.as_os_str().len() <= PathCache::LONGEST;
     (name.follow && is_short && name.path.is_absolute()).then_some(name.path)
+}
+
+/// Keeps what was found of a directory.
+fn remember(directories: &Mutex<HashMap<PathBuf, bool>>, dir: &Path, is: bool) {
+    let mut directories = lock(directories);
+    if directories.len() >= PathCache::MOST_DIRECTORIES {
+        directories.clear();
+    }
+    directories.insert(dir.to_owned(), is);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
