@@ -198,6 +198,8 @@ pub(crate) const KNOWN: &[Known] = &[
             "lremovexattr",
             "setxattrat",
             "removexattrat",
+            "bind",
+            "connect",
         ],
         native: "`EPERM` or `EACCES`, of a child or a file of `/proc/self`, after `PR_SET_DUMPABLE` was set to 0",
         dewar: "what it is without",
