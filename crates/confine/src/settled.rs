@@ -53,13 +53,13 @@ const UNDECIDED: [Undecided; 6] = [
         requested: perm::socket::LISTEN,
         when: |traps| !traps.listens,
     },
-    // Of the next, somebody has one only in a network of the run's own.
     Undecided {
         name: "tcp_socket listen",
         class: Class::TcpSocket,
         requested: perm::socket::LISTEN,
         when: |traps| !traps.listens,
     },
+    // Of the next, somebody has one only in a network of the run's own.
     Undecided {
         name: "udp_socket create",
         class: Class::UdpSocket,

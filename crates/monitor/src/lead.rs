@@ -104,7 +104,9 @@ impl Gate {
                 Self::new_leader(&self);
             }
             last = at;
-            idle = if self.lead.is_idle() { idle + 1 } else { 0 };
+            // Where sockets are kept, what nobody has any more is let go of soon.
+            let rests = self.lead.is_idle() && self.sockets.kept.is_none();
+            idle = if rests { idle + 1 } else { 0 };
         }
     }
 

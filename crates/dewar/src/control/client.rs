@@ -41,20 +41,27 @@ impl Run {
         let (mut runs, mut all_stopped) = (Vec::new(), Vec::new());
         for place in RunDirectory::all() {
             for entry in place.entries()? {
-                let stopped = u32::try_from(entry.pid).ok().filter(|pid| is_stopped(*pid));
+                let pid = u32::try_from(entry.pid).ok();
+                let stopped = || pid.filter(|pid| is_stopped(*pid));
                 let (path, by) = (place.socket(&entry), Transport::Socket);
-                let port = match stopped {
+                let port = match stopped() {
                     Some(_) => Port::connect_within(&path, by, stopped::PATIENCE),
                     None => Port::connect(&path, by),
                 };
-                match (port, stopped) {
-                    (Ok(port), _) => runs.extend(Self::greet(port)),
-                    (Err(ConnectError::Io(error)), _) if is_refused(&error) => {
+                let answered = match port {
+                    Ok(port) => Self::greet(port),
+                    Err(ConnectError::Io(error)) if is_refused(&error) => {
                         place.remove_stale(&entry);
+                        continue;
                     }
-                    (Err(_), Some(pid)) => all_stopped.push(Stopped::of(entry.id, pid)),
+                    Err(_) => None,
+                };
+                match (answered, stopped()) {
+                    (Some(run), _) => runs.push(run),
+                    // Perhaps since it was asked.
+                    (None, Some(pid)) => all_stopped.push(Stopped::of(entry.id, pid)),
                     // It is starting, or ending, or not ours.
-                    (Err(_), None) => {}
+                    (None, None) => {}
                 }
             }
         }

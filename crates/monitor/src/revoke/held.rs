@@ -155,8 +155,12 @@ impl<'a> Comparison<'a> {
         decision.map_or(AccessVector::NONE, granted)
     }
 
+    /// What is taken of a file: by its label, and by each that it has beside it.
     pub(super) fn lost_file(&self, ssid: Option<Sid>, label: &Label, class: Class) -> AccessVector {
-        self.lost(ssid, (label.before(), label.sid), class)
+        let beside = label.also().iter().map(|sid| (*sid, *sid));
+        let each = beside.chain([(label.before(), label.sid)]);
+        let lost = each.map(|labels| self.lost(ssid, labels, class));
+        lost.fold(AccessVector::NONE, |all, lost| all | lost)
     }
 
     /// All that a process holds: for each of its tables of descriptors, with the memory that all
