@@ -53,7 +53,8 @@ pub struct Request {
     /// Capabilities that the run keeps beside those that policy grants every domain, as far as the
     /// caller has them: bit n is capability n. Policy decides on every file as without them.
     pub keep: u64,
-    /// Its network is its own, and policy grants everybody all of it: nothing is decided there.
+    /// Its network is its own, and policy grants everybody all of it: datagrams are not decided
+    /// there.
     pub own_loopback: bool,
     /// Where no view can leave it out, what is hidden does not even show that it exists.
     pub strict: bool,
