@@ -1,6 +1,5 @@
-//! In what a program under profile `open` still differs from itself outside, each with the reason.
-//! `docs/compatibility.md` is written from this list; a difference that is not in it fails the
-//! test.
+//! In what a program under profile `open` still differs from itself outside, and why: from this
+//! list `docs/compatibility.md` is written. A difference that is not in it fails the test.
 
 use crate::difference::{Difference, errno, is_success, user};
 
@@ -36,8 +35,7 @@ const SETS_ATTRIBUTES: &[&str] = &[
     "removexattrat",
 ];
 
-/// Whether a process of the program that has ended shared descriptors or its working directory with
-/// it.
+/// Whether a process that has ended shared descriptors or its working directory with others.
 fn has_shared(it: &Difference) -> bool {
     it.program.lines().any(|line| ["files", "place"].contains(&line))
 }
