@@ -81,7 +81,7 @@ fn decide_as(asker: FileAsker<'_>, enters_inside: bool) -> CallResult {
             // Never in the caller's domain instead, whatever else policy grants.
             allow_entry(asker, &seen, domain, &path)?;
             if asker.state.subjects.is_single() {
-                // Its processes bear no marks.
+                // The filter and the envelope were made for one domain.
                 return Err(refuse(*asker, &file, Why::OneDomain));
             }
             verify::enter(*asker, &seen, &file, domain)
