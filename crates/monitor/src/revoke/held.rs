@@ -100,7 +100,7 @@ pub(super) struct Comparison<'a> {
     pub(super) named: NamedFiles,
 }
 
-/// The proc file system's directory of one table of descriptors, and whose it is.
+/// One table of descriptors: a thread that uses it, its process and that one's label.
 #[derive(Clone, Copy)]
 pub(super) struct Subject {
     pub(super) pid: u32,
