@@ -267,7 +267,8 @@ impl Labels {
         self.has_forgotten.load(Ordering::Acquire)
     }
 
-    /// Labels a file by the rules for `path`; with several names, by all of them.
+    /// Labels a file by the rules for `path`; of a file with several names, remembers that rules
+    /// have spoken of this one.
     pub fn relabel(&self, status: &Status, file: FileRef<'_>, path: &Path, has_other_names: bool) {
         let Ok(label) = self.of_file(status, file, || Ok(path.to_owned())) else { return };
         if has_other_names

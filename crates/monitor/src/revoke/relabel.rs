@@ -1,4 +1,4 @@
-//! Files with several names, of which a new labelling rule speaks by one.
+//! Files of which a new labelling rule speaks are labelled anew, by whatever name they are used.
 
 use crate::gate::Gate;
 use confine::{file_kind, launch::with_raised};
@@ -34,8 +34,8 @@ fn reach(rule: &str) -> Tree {
     literal(rule).unwrap_or_else(|| Tree { path: stem_dir(rule), deep: true })
 }
 
-/// Labels anew the files in `trees` whose rule has changed, also those that nobody opens again: a
-/// file has the new label by all its names, and is known by its number. Whether all were found.
+/// Labels anew the files in `trees` whose rule has changed, also those that nobody opens again. The
+/// label goes to the inode: it holds by the file's other names, too. Whether all were found.
 pub(super) fn relabel(gate: &Gate, trees: &[Tree]) -> bool {
     let mut left = MOST_FILES;
     // Who owns a directory may close it, and open it again.
