@@ -31,8 +31,8 @@ pub(crate) struct Seen {
     pub(crate) class: Class,
     /// Where it lies, if that was asked.
     place: OnceCell<PathBuf>,
-    /// Its label is that of where it lies.
-    is_new: bool,
+    /// Its label was read from the rules for this very place just now.
+    needs_no_place: bool,
 }
 
 impl Seen {
@@ -42,8 +42,8 @@ impl Seen {
         let place = OnceCell::new();
         let path = || Ok(known_or(&place, || place_of(asker, fd))?.to_owned());
         let label = asker.labels().of_file(&status, FileRef::Fd(fd), path)?;
-        let is_new = place.get().is_some() && label.is_by_place();
-        Ok(Self { status, label, class: class_of(status.kind), place, is_new })
+        let needs_no_place = place.get().is_some() && label.is_by_place();
+        Ok(Self { status, label, class: class_of(status.kind), place, needs_no_place })
     }
 
     /// Where the file behind `fd`, which is this one, lies.
@@ -71,7 +71,7 @@ impl Seen {
         target.allow(asker, requested, &object)?;
         let is_used = requested.0 & !LEAVES.0 != 0;
         let is_asked = matches!(self.class, Class::File | Class::Dir | Class::FifoFile);
-        match is_used && is_asked && !self.is_new {
+        match is_used && is_asked && !self.needs_no_place {
             true => self.allow_where_it_lies(asker, requested, &fd),
             false => Ok(()),
         }
