@@ -2,13 +2,13 @@
 
 use super::{
     FileAsker,
-    object::{Seen, Target, class_of},
+    object::{Seen, Target, class_of, is_only_made},
 };
 use crate::inside::{Facet, Facets};
 use audit::Why;
 use avc::Hint;
 use confine::file_kind;
-use flask::{AccessVector, Class, Question, Sid, perm};
+use flask::{AccessVector, Question, Sid, perm};
 use proc::path_of;
 use rustix::{
     fs::FileType,
@@ -39,9 +39,8 @@ pub(crate) fn allow_new(
     let (mut at_first, mut for_good) = (Vec::new(), Vec::new());
     for facet in facets.iter() {
         let reserved = reserved_label(asker, &facet, (parent, name, kind))?;
-        let kept = reserved.filter(|sid| !is_only_made(&facet, *sid, class));
-        // What its maker may not change once it has the name's label is its maker's until then.
-        let sid = match kept {
+        let is_only_made = |tsid| is_only_made(|requested| facet.grants(tsid, class, requested));
+        let sid = match reserved.filter(|sid| !is_only_made(*sid)) {
             Some(sid) => sid,
             None => {
                 let part = facet.part(&asker.state.inside.stack, directory.label.sid);
@@ -60,12 +59,6 @@ pub(crate) fn allow_new(
     }
     allow(sid, requested)?;
     Ok(sid)
-}
-
-/// Whether objects with a label may be made, and not changed.
-fn is_only_made(facet: &Facet<'_>, tsid: Sid, tclass: Class) -> bool {
-    let grants = |requested| facet.grants(tsid, tclass, requested);
-    grants(perm::file::CREATE) && !grants(perm::file::WRITE)
 }
 
 /// Notes, for the report at the end, what has been made or written at `name` in `parent`.

@@ -101,13 +101,20 @@ impl Seen {
         let question = Question { ssid: asker.ssid, tsid, tclass: self.class };
         let grants =
             |requested| asker.state.caches.file.grants(question, requested, &Hint::default());
-        // What its maker may not change once it has the name's label is its maker's until then.
-        if self.class == Class::Dir && grants(perm::file::CREATE) && !grants(perm::file::WRITE) {
+        // It was made with another label than its name's, and that one has been asked.
+        if self.class == Class::Dir && is_only_made(grants) {
             return Ok(());
         }
         let target = Target { tsid, tclass: self.class, hint: &Hint::default() };
         target.allow(asker, requested, &|| place.to_string_lossy().into_owned())
     }
+}
+
+/// Whether objects with a label may be made, and not changed, as far as `grants` says. Whoever
+/// makes one could not fill it: so it gets the label that it would have without a rule for its
+/// name.
+pub(super) fn is_only_made(grants: impl Fn(AccessVector) -> bool) -> bool {
+    grants(perm::file::CREATE) && !grants(perm::file::WRITE)
 }
 
 /// What a file decision is about.
