@@ -18,9 +18,10 @@ use std::{
     sync::Arc,
 };
 
-/// What only looks at a file, comes with something else that is asked, or takes a name away: what
-/// the run has made under a guarded name by a rename, it removes.
-const LEAVES: AccessVector =
+/// Permissions for which the present place of a file is not asked about: looking; `open`, which
+/// comes with another; and removing, so that the run removes what it has made under a guarded name
+/// by a rename.
+const ASKED_BY_LABEL_ALONE: AccessVector =
     AccessVector(perm::file::GETATTR.0 | perm::file::OPEN.0 | perm::file::UNLINK.0);
 
 /// A file found, with its label.
@@ -69,7 +70,7 @@ impl Seen {
         let object = || place_of(asker, &fd).unwrap_or_default().to_string_lossy().into_owned();
         let target = Target { tsid: self.label.sid, tclass: self.class, hint: &self.label.hint };
         target.allow(asker, requested, &object)?;
-        let is_used = requested.0 & !LEAVES.0 != 0;
+        let is_used = requested.0 & !ASKED_BY_LABEL_ALONE.0 != 0;
         let is_asked = matches!(self.class, Class::File | Class::Dir | Class::FifoFile);
         match is_used && is_asked && !self.needs_no_place {
             true => self.allow_where_it_lies(asker, requested, &fd),
