@@ -44,6 +44,13 @@ pub struct Label {
 }
 
 impl Label {
+    /// A label that was no other before, has none beside it, and is not known to be just what
+    /// `rules`, those in force, say of a place.
+    fn new(sid: Sid, rules: Arc<PathRules>) -> Self {
+        let (hint, also) = (Hint::default(), Box::default());
+        Self { sid, hint, before: sid, also, is_by_place: false, rules }
+    }
+
     /// What it was before the last change of the labelling rules.
     pub fn before(&self) -> Sid {
         self.before
@@ -60,10 +67,11 @@ impl Label {
         self.is_by_place
     }
 
-    /// The same object, as a subject sees it to whom it is labelled `sid`.
+    /// The same object, as a subject sees it to whom it is labelled `sid`: to such a subject, that
+    /// is not just what rules say of where it lies, even if this label was.
     pub fn relabelled(&self, sid: Sid) -> Self {
-        let (hint, also, rules) = (Hint::default(), self.also.clone(), Arc::clone(&self.rules));
-        Self { sid, hint, before: self.before, also, is_by_place: false, rules }
+        let new = Self::new(sid, Arc::clone(&self.rules));
+        Self { before: self.before, also: self.also.clone(), ..new }
     }
 }
 
@@ -142,10 +150,9 @@ impl Labels {
     /// What the rules in force say of a file by all of `names`, that was labelled `old`.
     fn by_names(&self, names: &BTreeSet<PathBuf>, old: &Label) -> Option<Arc<Label>> {
         let mut all = names.iter().map(|name| self.of_path(name, FileKind::File));
-        let (sid, before) = (all.next()?, old.sid);
+        let sid = all.next()?;
         let also = all.filter(|other| *other != sid).collect::<BTreeSet<_>>().into_iter().collect();
-        let (hint, rules) = (Hint::default(), self.newest());
-        Some(Arc::new(Label { sid, hint, before, also, is_by_place: false, rules }))
+        Some(Arc::new(Label { before: old.sid, also, ..Label::new(sid, self.newest()) }))
     }
 
     /// The label of a file: its inode's, or, for an inode not met before, that of its path, which
@@ -227,8 +234,8 @@ impl Labels {
         }
         let also: Box<[Sid]> = also.into_iter().collect();
         let is_by_place = sid_now == place && also.is_empty();
-        let (hint, rules) = (Hint::default(), Arc::clone(&rules.now));
-        Arc::new(Label { sid: sid_now, hint, before, also, is_by_place, rules })
+        let label = Label::new(sid_now, Arc::clone(&rules.now));
+        Arc::new(Label { before, also, is_by_place, ..label })
     }
 
     /// A label that was given, as of the last change of rules; see [`Labels::renewed`].
@@ -318,8 +325,7 @@ impl Labels {
     }
 
     fn label(&self, sid: Sid) -> Arc<Label> {
-        let (hint, rules, also) = (Hint::default(), self.newest(), Box::default());
-        Arc::new(Label { sid, hint, before: sid, also, is_by_place: false, rules })
+        Arc::new(Label::new(sid, self.newest()))
     }
 
     /// The label that the file was given, if it is certainly this one.
