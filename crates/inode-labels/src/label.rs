@@ -81,8 +81,17 @@ impl Label {
 struct Rules {
     before: Arc<PathRules>,
     now: Arc<PathRules>,
-    /// The last change has given something.
-    gives: bool,
+    /// What the last change was.
+    change: RuleChange,
+}
+
+/// What a change of the labelling rules does by the names in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleChange {
+    /// Somebody gives what lies there by now, and takes nothing.
+    Gives,
+    /// Anything: what was taken by one name stays taken.
+    MayTake,
 }
 
 /// The label of every file seen. Bounded: beyond 100,000 inodes those with the label that most have
@@ -111,7 +120,7 @@ impl Labels {
     /// No file is known yet; these rules hold.
     pub fn new(rules: PathRules) -> Self {
         let now = Arc::new(rules);
-        let rules = Rules { before: Arc::clone(&now), now, gives: false };
+        let rules = Rules { before: Arc::clone(&now), now, change: RuleChange::MayTake };
         let rules = ArcSwap::from_pointee(rules);
         let has_forgotten = AtomicBool::new(false);
         let private = Private::default();
@@ -124,26 +133,31 @@ impl Labels {
         Self { private, ..self }
     }
 
-    /// From now on these rules hold. `gives`: for somebody who gives what they name, and takes
-    /// nothing.
-    pub fn change(&self, rules: PathRules, gives: bool) {
+    /// From now on these rules hold.
+    pub fn change(&self, rules: PathRules, change: RuleChange) {
         let before = self.newest();
-        self.rules.store(Arc::new(Rules { before, now: Arc::new(rules), gives }));
-        if !gives {
-            return;
+        self.rules.store(Arc::new(Rules { before, now: Arc::new(rules), change }));
+        if change == RuleChange::Gives {
+            self.forget_given_names();
         }
-        // What is given by one name is given as far as the others say.
+    }
+
+    /// What the last change has given by one name is given as far as the others say.
+    fn forget_given_names(&self) {
+        let mut left = Vec::new();
         let pinned = std::mem::take(&mut *self.pinned());
-        let is_left = |(inode, mut it): (Inode, Pinned)| {
-            let count = it.names.len();
-            it.names.retain(|name| !self.has_changed(name, FileKind::File));
-            if it.names.len() < count {
+        for (inode, mut file) in pinned {
+            let count = file.names.len();
+            file.names.retain(|name| !self.has_changed(name, FileKind::File));
+            if file.names.len() < count {
                 self.lock().remove(&inode);
-                it.entry.label = self.by_names(&it.names, &it.entry.label)?;
+                let label = self.by_names(&file.names, &file.entry.label);
+                // Without another name, it is as if it had never been met.
+                let Some(label) = label else { continue };
+                file.entry.label = label;
             }
-            Some((inode, it))
-        };
-        let left: Vec<_> = pinned.into_iter().filter_map(is_left).collect();
+            left.push((inode, file));
+        }
         self.pinned().extend(left);
     }
 
@@ -222,7 +236,7 @@ impl Labels {
         if let Some(old) = known {
             let has_changed = sid(&old.rules) != place;
             let is_renamed = sid(&old.rules) != old.sid;
-            let is_given = rules.gives && sid(&rules.before) != place;
+            let is_given = rules.change == RuleChange::Gives && sid(&rules.before) != place;
             let is_meant = is_given && !has_other;
             // What is about sockets, links and devices is asked by their place alone.
             let has_two = matches!(kind, FileKind::File | FileKind::Dir | FileKind::Pipe);

@@ -36,6 +36,6 @@ mod repository;
 mod status;
 mod sys;
 
-pub use label::{Label, Labels, Private};
+pub use label::{Label, Labels, Private, RuleChange};
 pub use repository::{CallClaims, Claims, is_part, known_as};
 pub use status::{FileRef, Status};

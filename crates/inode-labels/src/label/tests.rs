@@ -79,8 +79,8 @@ fn a_label_of_long_ago_is_not_the_one_before() {
     let at = FileRef::Open(file.as_file().as_fd(), own_fds.as_fd());
     let label = || labels.of_file(&status, at, || Ok("/a".into())).unwrap();
     assert_eq!(label().sid, sid(101));
-    labels.change(rules(102), false);
-    labels.change(rules(103), false);
+    labels.change(rules(102), RuleChange::MayTake);
+    labels.change(rules(103), RuleChange::MayTake);
     assert_eq!((label().before(), label().sid), (sid(102), sid(103)));
 }
 
@@ -114,8 +114,8 @@ impl Probe {
         std::iter::once(&label.sid).chain(label.also()).map(|sid| sid.get()).collect()
     }
 
-    fn change(&self, rules: &[flask::FileRule], gives: bool) {
-        self.labels.change(PathRules::new(rules).unwrap(), gives);
+    fn change(&self, rules: &[flask::FileRule], change: RuleChange) {
+        self.labels.change(PathRules::new(rules).unwrap(), change);
     }
 }
 
@@ -124,12 +124,15 @@ fn who_takes_by_a_name_gives_nothing_of_what_was_renamed_to_it_and_who_gives_doe
     let probe = Probe::new(&[rule("/.*", 1), rule("/a", 2)]);
     assert_eq!(probe.met("/a"), [2]);
     // Renamed; and something of its new name is taken.
-    probe.change(&[rule("/.*", 1), rule("/a", 2), rule("/b", 3)], false);
+    probe.change(&[rule("/.*", 1), rule("/a", 2), rule("/b", 3)], RuleChange::MayTake);
     assert_eq!(probe.met("/b"), [3, 2]);
     // Something else is; and renamed again.
-    probe.change(&[rule("/.*", 1), rule("/a", 2), rule("/b", 3), rule("/x", 9)], false);
+    probe.change(
+        &[rule("/.*", 1), rule("/a", 2), rule("/b", 3), rule("/x", 9)],
+        RuleChange::MayTake,
+    );
     assert_eq!((probe.met("/b"), probe.met("/c")), (vec![3, 2], vec![3, 2]));
-    probe.change(&[rule("/.*", 1), rule("/a", 2), rule("/b", 5)], true);
+    probe.change(&[rule("/.*", 1), rule("/a", 2), rule("/b", 5)], RuleChange::Gives);
     assert_eq!(probe.met("/b"), [5]);
     // What rules are about one name only.
     let link = probe.labels.renewed(None, Path::new("/b"), FileKind::Symlink);
@@ -141,22 +144,22 @@ fn a_file_with_several_names_has_what_rules_say_of_each() {
     let (all, a, b) = (rule("/.*", 1), rule("/a", 2), rule("/b", 3));
     let probe = Probe::new(std::slice::from_ref(&all));
     assert_eq!(probe.met("/a"), [1]);
-    let pinned = |rules: &[flask::FileRule], gives: bool, name: &str| {
-        probe.change(rules, gives);
+    let pinned = |rules: &[flask::FileRule], change: RuleChange, name: &str| {
+        probe.change(rules, change);
         let (status, at) = probe.at();
         probe.labels.relabel(&status, at, Path::new(name), true);
     };
-    pinned(&[all.clone(), a.clone()], false, "/a");
+    pinned(&[all.clone(), a.clone()], RuleChange::MayTake, "/a");
     assert_eq!((probe.met("/a"), probe.met("/b")), (vec![2], vec![2]));
-    pinned(&[all.clone(), a.clone(), b.clone()], false, "/b");
+    pinned(&[all.clone(), a.clone(), b.clone()], RuleChange::MayTake, "/b");
     assert_eq!(
         (probe.met("/a"), probe.met("/b"), probe.met("/c")),
         (vec![3, 2], vec![3, 2], vec![3, 2])
     );
     // Given by the one name, it stays taken by the other, whichever that is.
-    pinned(&[all.clone(), a.clone()], true, "/b");
+    pinned(&[all.clone(), a.clone()], RuleChange::Gives, "/b");
     assert_eq!((probe.met("/a"), probe.met("/b")), (vec![2], vec![2]));
-    pinned(std::slice::from_ref(&all), true, "/a");
+    pinned(std::slice::from_ref(&all), RuleChange::Gives, "/a");
     assert_eq!((probe.met("/a"), probe.met("/b")), (vec![1], vec![1]));
 }
 

@@ -120,7 +120,7 @@ impl<'a> PolicyTransition<'a> {
             Exactness { all: still(all), first: still(for_first), withheld: withheld.clone() };
         let seqno = gate.state.server.seqno()?;
         let stuck = gate.state.targets.quiesce.close(SLOW_CALL);
-        gate.state.labels.change(rules, named.gives);
+        gate.state.labels.change(rules, named.change);
         gate.sockets.endpoints.change(&labels);
         let files = labels.files;
         let now = PolicyState { plan, first, exactness, files };

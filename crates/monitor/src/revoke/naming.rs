@@ -4,6 +4,7 @@ use super::held::Comparison;
 use crate::file::class_of;
 use confine::file_kind;
 use flask::{AccessVector, FileKind, FileRule, Sid};
+use inode_labels::RuleChange;
 use labelling::{BadRule, PathRules};
 use rustix::{fs::FileType, io::Result};
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ pub enum ByName<'a> {
 /// The files that a change names.
 pub(super) struct NamedFiles {
     taken: Option<PathRules>,
-    pub(super) gives: bool,
+    pub(super) change: RuleChange,
 }
 
 impl NamedFiles {
@@ -32,7 +33,11 @@ impl NamedFiles {
         let rule = |path: &String| FileRule { path: path.clone(), kind: FileKind::Any, sid: None };
         let rules = taken.iter().map(rule).collect::<Vec<_>>();
         let taken = (!rules.is_empty()).then(|| PathRules::new(&rules)).transpose()?;
-        Ok(Self { taken, gives: matches!(named, ByName::Gives) })
+        let change = match named {
+            ByName::Gives => RuleChange::Gives,
+            ByName::Nothing | ByName::Takes(_) => RuleChange::MayTake,
+        };
+        Ok(Self { taken, change })
     }
 }
 
