@@ -67,6 +67,15 @@ impl Label {
         self.is_by_place
     }
 
+    /// What counts beside a newer label of the file, which lies where the rules said `then` when
+    /// this label was given, and say `now`. `has_other`: they have spoken of another name of it.
+    fn beside(&self, (then, now): (Sid, Sid), has_other: bool) -> BTreeSet<Sid> {
+        // Else it has come from elsewhere.
+        let is_by_rule = then == self.sid;
+        let stays = then != now && (!is_by_rule || has_other);
+        self.also.iter().copied().chain(stays.then_some(self.sid)).collect()
+    }
+
     /// The same object, as a subject sees it to whom it is labelled `sid`: to such a subject, that
     /// is not just what rules say of where it lies, even if this label was.
     pub fn relabelled(&self, sid: Sid) -> Self {
@@ -189,7 +198,7 @@ impl Labels {
             self.label(InitialSid::File.into())
         } else {
             let has_other = self.names(status, file).iter().any(|name| *name != path);
-            self.renewed_by((known.as_deref(), has_other), &path, file_kind(status.kind))
+            self.renewed_by(known.as_deref(), has_other, &path, file_kind(status.kind))
         };
         if let Some(inode) = status.inode().filter(|_| known.is_some())
             && let Some(pinned) = self.pinned().get_mut(&inode)
@@ -212,44 +221,42 @@ impl Labels {
     /// The label, under the rules in force, of a file that lies at `path` and had the label
     /// `known`.
     pub fn renewed(&self, known: Option<&Label>, path: &Path, kind: FileKind) -> Arc<Label> {
-        self.renewed_by((known, false), path, kind)
+        self.renewed_by(known, false, path, kind)
     }
 
-    /// The same for a file of which rules may have spoken by another name.
+    /// The same; `has_other`: rules have spoken of the file by another name.
     fn renewed_by(
         &self,
-        (known, has_other): (Option<&Label>, bool),
+        known: Option<&Label>,
+        has_other: bool,
         path: &Path,
         kind: FileKind,
     ) -> Arc<Label> {
         let rules = self.rules.load();
         // The rules know a repository by the name of its directory; Git does not.
         let named = known_as(path);
-        let sid =
+        let by_rule =
             |rules: &PathRules| rules.sid_by_names(path, named.as_deref().unwrap_or(path), kind);
-        let at = |rules: &PathRules| match known {
-            Some(old) if sid(&old.rules) == sid(rules) => old.sid,
-            _ => sid(rules),
+        let kept_or_by_rule = |rules: &PathRules| match known {
+            Some(old) if by_rule(&old.rules) == by_rule(rules) => old.sid,
+            _ => by_rule(rules),
         };
-        let (place, sid_now, before) = (sid(&rules.now), at(&rules.now), at(&rules.before));
-        let mut also = BTreeSet::new();
-        if let Some(old) = known {
-            let has_changed = sid(&old.rules) != place;
-            let is_renamed = sid(&old.rules) != old.sid;
-            let is_given = rules.change == RuleChange::Gives && sid(&rules.before) != place;
-            let is_meant = is_given && !has_other;
-            // What is about sockets, links and devices is asked by their place alone.
-            let has_two = matches!(kind, FileKind::File | FileKind::Dir | FileKind::Pipe);
-            if has_two && !is_meant {
-                also.extend(old.also.iter().copied());
-                also.extend((has_changed && (is_renamed || has_other)).then_some(old.sid));
+        let (sid, before) = (kept_or_by_rule(&rules.now), kept_or_by_rule(&rules.before));
+        let place = by_rule(&rules.now);
+        let gives = || rules.change == RuleChange::Gives && by_rule(&rules.before) != place;
+        let is_meant = !has_other && gives();
+        // What is about sockets, links and devices is asked by their place alone.
+        let is_asked_by_label = matches!(kind, FileKind::File | FileKind::Dir | FileKind::Pipe);
+        let mut also = match known {
+            Some(old) if is_asked_by_label && !is_meant => {
+                old.beside((by_rule(&old.rules), place), has_other)
             }
-            also.remove(&sid_now);
-        }
+            _ => BTreeSet::new(),
+        };
+        also.remove(&sid);
         let also: Box<[Sid]> = also.into_iter().collect();
-        let is_by_place = sid_now == place && also.is_empty();
-        let label = Label::new(sid_now, Arc::clone(&rules.now));
-        Arc::new(Label { before, also, is_by_place, ..label })
+        let is_by_place = sid == place && also.is_empty();
+        Arc::new(Label { before, also, is_by_place, ..Label::new(sid, Arc::clone(&rules.now)) })
     }
 
     /// A label that was given, as of the last change of rules; see [`Labels::renewed`].
