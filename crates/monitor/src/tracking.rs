@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Else every thread of the sandbox is brought out of the kernel, so that none is still in a call
 /// which was let go on because they were alike, and the call is made anew.
 pub(crate) fn begin_tracking(asker: Asker<'_>) -> Option<CallResult> {
-    if asker.state.subjects.is_one() { None } else { begin_inside(asker) }
+    if asker.state.subjects.cannot_differ_yet() { None } else { begin_inside(asker) }
 }
 
 /// As [`begin_tracking`], before the first exec that enters a run inside.

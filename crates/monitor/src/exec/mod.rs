@@ -80,7 +80,7 @@ fn decide_as(asker: FileAsker<'_>, enters_inside: bool) -> CallResult {
             seen.allow(*asker, perm::file::EXECUTE, &file)?;
             // Never in the caller's domain instead, whatever else policy grants.
             allow_entry(asker, &seen, domain, &path)?;
-            if asker.state.subjects.is_single() {
+            if asker.state.subjects.policy_has_one_domain() {
                 // The filter and the envelope were made for one domain.
                 return Err(refuse(*asker, &file, Why::OneDomain));
             }

@@ -92,7 +92,7 @@ impl Entry {
 /// none says what that process has open: in a run with one domain everybody may know.
 fn of_another(asker: FileAsker<'_>, object: Option<&OwnedFd>) -> Errno {
     match object {
-        None if asker.state.subjects.is_one() => Errno::NOENT,
+        None if asker.state.subjects.cannot_differ_yet() => Errno::NOENT,
         _ => Errno::ACCESS,
     }
 }
@@ -108,7 +108,7 @@ impl NameChange<'_> {
     fn new_entry(&self, (dirfd, n): (i32, usize)) -> Result<Entry> {
         let path = self.asker.caller.path(n)?;
         let entry = self.possible((dirfd, &path), New::Entry)?.into_entry().ok_or(Errno::EXIST)?;
-        if entry.object.is_some() && self.asker.state.subjects.is_one() {
+        if entry.object.is_some() && self.asker.state.subjects.cannot_differ_yet() {
             return Err(Errno::EXIST);
         }
         entry.of_caller(self.asker)
@@ -327,7 +327,7 @@ impl NameChange<'_> {
         match (&found.process, &found.object) {
             // A file of `/proc` gets no other name, but what is wrong with that may be said first.
             (Some(_), Some(object))
-                if self.asker.state.subjects.is_one()
+                if self.asker.state.subjects.cannot_differ_yet()
                     && self.asker.state.targets.tree.is_proc(object.as_fd())? => {}
             (Some(_), object) => return Err(of_another(self.asker, object.as_ref())),
             (None, _) => {}

@@ -80,7 +80,7 @@ impl Open {
     ///
     /// [`Plan::of_first`]: confine::Plan::of_first
     fn is_made_in_proc(&self, asker: FileAsker<'_>) -> bool {
-        !asker.state.subjects.is_one() && !self.flags.contains(OFlags::PATH)
+        !asker.state.subjects.cannot_differ_yet() && !self.flags.contains(OFlags::PATH)
     }
 
     /// Whether one `stat` is enough: policy grants all of an existing object, and wants no record.

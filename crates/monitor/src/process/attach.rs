@@ -138,7 +138,7 @@ impl Target {
         let own = asker.caller.identity()?;
         let is_own = |it: i32| [own.inner_pid, own.inner_tid].contains(&it.cast_unsigned());
         let numbers = numbers.iter().copied();
-        let others = numbers.filter(|it| !is_own(*it) && !asker.state.subjects.is_one());
+        let others = numbers.filter(|it| !is_own(*it) && !asker.state.subjects.cannot_differ_yet());
         others.map(|it| Self::of(asker, it)).collect()
     }
 
@@ -147,7 +147,7 @@ impl Target {
     pub(super) fn to_tune(asker: Asker<'_>, number: i32) -> Result<Option<Self>> {
         let own = asker.caller.identity()?;
         let is_own = [own.inner_pid, own.inner_tid].contains(&number.cast_unsigned());
-        let all_are_alike = asker.state.subjects.is_one() && own.pid != own.inner_pid;
+        let all_are_alike = asker.state.subjects.cannot_differ_yet() && own.pid != own.inner_pid;
         (!is_own && !all_are_alike).then(|| Self::of(asker, number)).transpose()
     }
 

@@ -57,7 +57,7 @@ fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result
     let own = asker.caller.identity()?;
     match targets {
         Targets::One(pid) => allow_one(asker, own, *pid, requested),
-        Targets::Group(_) | Targets::All if asker.state.subjects.is_one() => {
+        Targets::Group(_) | Targets::All if asker.state.subjects.cannot_differ_yet() => {
             ask(asker, asker.ssid, requested, &|| "process group".to_owned())
         }
         Targets::Group(group) => members(asker, Some(*group), requested).map(drop),
@@ -191,7 +191,7 @@ fn targets(asker: Asker<'_>, pid: i32) -> Result<Targets> {
 /// only.
 fn keeps_to_itself(asker: Asker<'_>) -> bool {
     let has_own_pids = |own: &Identity| own.pid != own.inner_pid;
-    asker.state.subjects.is_one() && asker.caller.identity().is_ok_and(has_own_pids)
+    asker.state.subjects.cannot_differ_yet() && asker.caller.identity().is_ok_and(has_own_pids)
 }
 
 pub(super) fn signal(asker: Asker<'_>) -> CallResult {
@@ -240,7 +240,7 @@ pub(super) fn own(asker: Asker<'_>) -> CallResult {
     }
     let owner = asker.caller.int(2);
     asker.caller.file(asker.caller.int(0))?;
-    let many = !asker.state.subjects.is_one();
+    let many = !asker.state.subjects.cannot_differ_yet();
     if owner != 0 && (many || (owner < 0 && !keeps_to_itself(asker))) {
         // An owner may enter another domain, and others may join its group.
         return Err(Errno::PERM);
@@ -279,7 +279,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
     }
     let int = |n| asker.caller.int(n);
     let one = |n: usize| u32::try_from(int(n)).map(Targets::One).map_err(|_| Errno::SRCH);
-    let (ptrace, many) = (perm::process::PTRACE, !asker.state.subjects.is_one());
+    let (ptrace, many) = (perm::process::PTRACE, !asker.state.subjects.cannot_differ_yet());
     match asker.number {
         Sysno::ptrace if int(0) == libc::PTRACE_TRACEME as i32 => {
             let &Identity { pid, parent, .. } = asker.caller.identity()?;

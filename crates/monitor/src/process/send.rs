@@ -18,7 +18,7 @@ use syscalls::Sysno;
 pub(super) fn is_by_monitor(asker: Asker<'_>, own: &Identity, pid: u32) -> bool {
     let is_own = pid == own.inner_pid || pid == own.inner_tid;
     let signals = !matches!(asker.number, Sysno::pidfd_open | Sysno::pidfd_send_signal);
-    signals && !is_own && own.pid == own.inner_pid && !asker.state.subjects.is_one()
+    signals && !is_own && own.pid == own.inner_pid && !asker.state.subjects.cannot_differ_yet()
 }
 
 /// Whom kill(2), tkill(2), tgkill(2), rt_sigqueueinfo(2) or rt_tgsigqueueinfo(2) is for.

@@ -2,6 +2,18 @@
 //!
 //! The kernel hands labels on, see [`Mark`]. Here is who may change one, and what must not be the
 //! case then.
+//!
+//! Whether and when processes are told apart depends on how many domains policy has, and whether
+//! the kernel lets the command bear a mark:
+//!
+//! | | one, unmarked | one | several |
+//! |---|---|---|---|
+//! | [`Processes`] | `One` | `Many` | `Many` |
+//! | `are_marked` | no | yes | yes |
+//! | `policy_has_one_domain` | yes | yes | no |
+//! | `cannot_differ_yet` | yes | until a run begins inside | no |
+//! | `are_alike` | yes | until a run begins inside | until one enters, or looks into, another |
+//! | `several` | none | from then on | always |
 
 use super::mark::Mark;
 use crate::{call::Asker, state::MonitorState};
@@ -36,7 +48,7 @@ pub(crate) struct Lineage {
     /// The domain of the command.
     first: Sid,
     /// There is no other domain but those of runs inside.
-    single: bool,
+    has_one_domain: bool,
     /// No process has left the first domain, nor looks into another.
     pub(crate) alike: AtomicBool,
     /// A thread for whose call they could not be told apart.
@@ -89,44 +101,44 @@ impl Processes {
     /// makes no calls yet.
     pub(crate) fn new(domains: &[Sid], command: u32, tree: &ProcessTree) -> Result<Self> {
         let first = domains.first().copied().unwrap_or(InitialSid::Init.into());
-        let single = domains.len() < 2;
+        let has_one_domain = domains.len() < 2;
         match (Mark { sid: first, entry: 0 }.put(command)) {
             Ok(()) => {}
             // No run can begin inside.
-            Err(_) if single => return Ok(Self::One(first)),
+            Err(_) if has_one_domain => return Ok(Self::One(first)),
             Err(error) => return Err(error),
         }
         // A kernel that does not say is one on which a policy with several domains does not start.
         let filters = match tree.proc.status(command)?.filters() {
-            None if !single => return Err(Errno::SRCH),
+            None if !has_one_domain => return Err(Errno::SRCH),
             filters => filters.unwrap_or_default(),
         };
         let known = Mutex::new(Known { filters, ..Known::default() });
         let (alike, failed) = (AtomicBool::new(true), AtomicU32::default());
-        Ok(Self::Many(Box::new(Lineage { first, single, alike, failed, known })))
+        Ok(Self::Many(Box::new(Lineage { first, has_one_domain, alike, failed, known })))
     }
 
     /// Whether there is one domain, and no other before
     /// [`begin_inside`](crate::tracking::begin_inside).
-    pub(crate) fn is_one(&self) -> bool {
+    pub(crate) fn cannot_differ_yet(&self) -> bool {
         match self {
             Self::One(_) => true,
-            Self::Many(lineage) => lineage.single && self.are_alike(),
+            Self::Many(lineage) => lineage.has_one_domain && self.are_alike(),
         }
     }
 
     /// Whether no domain but those of runs inside can be entered.
-    pub(crate) fn is_single(&self) -> bool {
+    pub(crate) fn policy_has_one_domain(&self) -> bool {
         match self {
             Self::One(_) => true,
-            Self::Many(lineage) => lineage.single,
+            Self::Many(lineage) => lineage.has_one_domain,
         }
     }
 
     /// What tells processes apart, where there can be several domains by now.
     fn several(&self) -> Option<&Lineage> {
         match self {
-            Self::Many(lineage) if !self.is_one() => Some(lineage),
+            Self::Many(lineage) if !self.cannot_differ_yet() => Some(lineage),
             _ => None,
         }
     }
@@ -169,7 +181,7 @@ impl Lineage {
 pub(crate) fn label_of(state: &MonitorState, pid: u32) -> Result<Sid> {
     match &state.subjects {
         Processes::One(sid) => Ok(*sid),
-        Processes::Many(lineage) if state.subjects.is_one() => Ok(lineage.first),
+        Processes::Many(lineage) if state.subjects.cannot_differ_yet() => Ok(lineage.first),
         Processes::Many(_) => Ok(Mark::of(&state.targets.tree, pid)?.sid),
     }
 }
@@ -197,7 +209,7 @@ pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
 /// is told of that asks again, and must not get the old answer.
 pub(crate) fn label_generation(state: &MonitorState, pid: u32) -> Result<LabelGeneration> {
     match &state.subjects {
-        subjects if subjects.is_one() => {
+        subjects if subjects.cannot_differ_yet() => {
             Ok(LabelGeneration { started: state.targets.tree.proc.started(pid)?, entered: 0 })
         }
         Processes::One(_) => Err(Errno::PERM),

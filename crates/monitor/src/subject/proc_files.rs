@@ -79,7 +79,7 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     if found.object.is_none() {
         tree.proc.identity(outer).map_err(|_| Errno::NOENT)?;
     }
-    let many = !asker.state.subjects.is_one();
+    let many = !asker.state.subjects.cannot_differ_yet();
     let looks_into = (many && !harmless && tree.is_inside(outer))
         .then(|| {
             Ok::<_, Errno>(LookedInto {
@@ -108,7 +108,7 @@ pub(crate) fn allow_held(
     descriptor: Option<i32>,
     object: &OwnedFd,
 ) -> Result<()> {
-    let Some(fd) = descriptor.filter(|_| !asker.state.subjects.is_one()) else {
+    let Some(fd) = descriptor.filter(|_| !asker.state.subjects.cannot_differ_yet()) else {
         return Ok(());
     };
     // What another thread puts at its number meanwhile is not what was found.
