@@ -218,6 +218,15 @@ pub(crate) fn label_generation(state: &MonitorState, pid: u32) -> Result<LabelGe
 }
 
 impl Known {
+    /// Gives a process another label, once whoever waits for that has been told.
+    fn give_label(&mut self, pid: u32, sid: Sid) -> Result<()> {
+        if let Some(tell) = &self.tell {
+            tell();
+        }
+        self.entries = self.entries.checked_add(1).ok_or(Errno::AGAIN)?;
+        Mark { sid, entry: self.entries }.put(pid)
+    }
+
     /// As long as this is held, no label changes.
     fn label_generation(&self, tree: &ProcessTree, pid: u32) -> Result<LabelGeneration> {
         let started = tree.proc.started(pid)?;
@@ -329,36 +338,29 @@ pub(crate) fn brings_nothing(state: &MonitorState, tid: u32) -> Result<bool> {
 
 /// Changes the label of a process that has just entered a domain. It is stopped, and alone.
 pub(crate) fn enter(state: &MonitorState, pid: u32, sid: Sid) -> Result<()> {
-    let Processes::Many(lineage) = &state.subjects else { return Err(Errno::PERM) };
-    if state.subjects.are_alike() {
-        return Err(Errno::PERM);
-    }
+    let lineage = told_apart(state)?;
     let started = state.targets.tree.proc.started(pid)?;
     let mut known = lineage.known();
     if known.watched.get(&pid) == Some(&started) {
         return Err(Errno::PERM);
     }
-    if let Some(tell) = &known.tell {
-        tell();
-    }
-    known.entries = known.entries.checked_add(1).ok_or(Errno::AGAIN)?;
-    Mark { sid, entry: known.entries }.put(pid)
+    known.give_label(pid, sid)
 }
 
 /// As [`enter`], for a run inside: whoever traces the process, or has its memory open, may do more
 /// than it will. It leaves no core, which the kernel would write with the rights of the run.
 pub(crate) fn enter_inside(state: &MonitorState, pid: u32, sid: Sid) -> Result<()> {
-    let Processes::Many(lineage) = &state.subjects else { return Err(Errno::PERM) };
-    if state.subjects.are_alike() {
-        return Err(Errno::PERM);
-    }
+    let lineage = told_apart(state)?;
     let number = Pid::from_raw(pid.cast_signed()).ok_or(Errno::SRCH)?;
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     prlimit(Some(number), Resource::Core, none)?;
-    let mut known = lineage.known();
-    if let Some(tell) = &known.tell {
-        tell();
+    lineage.known().give_label(pid, sid)
+}
+
+/// What labels change in: nobody's does as long as all are alike.
+fn told_apart(state: &MonitorState) -> Result<&Lineage> {
+    match &state.subjects {
+        Processes::Many(lineage) if !state.subjects.are_alike() => Ok(lineage),
+        _ => Err(Errno::PERM),
     }
-    known.entries = known.entries.checked_add(1).ok_or(Errno::AGAIN)?;
-    Mark { sid, entry: known.entries }.put(pid)
 }
