@@ -15,6 +15,8 @@ pub(super) enum Why {
     Brings,
     /// Another process looks into the one that would enter a domain, or has let it run unseen.
     Watched,
+    /// The process could not be given the label of a run inside; it was killed.
+    Unmarked,
     /// The threads of the sandbox could not be stopped to tell them apart.
     Alike,
     /// The process is traced, so nobody can look at what it executes.
@@ -57,6 +59,10 @@ impl Why {
             Self::Watched => (
                 "another process traces it, or has looked into its memory, so it enters no domain",
                 "start the program from a process that no debugger has traced",
+            ),
+            Self::Unmarked => (
+                "the limits of the process, which say that it belongs to a run inside, could not be set; the process was killed",
+                "begin the run inside from a process that has the IDs which the run was started with",
             ),
             Self::Alike => (
                 "a thread of the sandbox could not be stopped, so processes could not be told apart, and no domain is entered \

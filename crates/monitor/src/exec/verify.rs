@@ -122,7 +122,7 @@ pub(super) fn enter_inside(asker: Asker<'_>, seen: &Seen, file: &OwnedFd) -> Cal
     let entered = supervised(asker, file, |pid| {
         allow_executed(asker, seen, pid)?;
         let entered = subject::enter_inside(asker.state, pid, asker.ssid);
-        entered.map_err(|_| Some(Why::Watched))?;
+        entered.map_err(|_| Some(Why::Unmarked))?;
         asker.state.inside.has_entered(pid);
         Ok(())
     });
