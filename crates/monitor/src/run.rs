@@ -187,7 +187,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
                 execs: Execs::default(),
             },
             records: Records {
-                audit: Arc::clone(&audit),
+                audit,
                 deeds: Deeds::default(),
                 remarks: Remarks::new(own_loopback),
             },
@@ -222,12 +222,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         refusal,
         times: CallTimes::new(account),
     });
-    let watched = Arc::clone(&gate);
-    if !Gate::begin(&gate) {
-        return Err(system("start a thread")(Errno::AGAIN));
-    }
-    let thread = std::thread::Builder::new().name("watchdog".into()).stack_size(128 << 10);
-    thread.spawn(move || watched.watch()).map_err(|_| system("start a thread")(Errno::AGAIN))?;
+    begin(&gate)?;
     if let Some(on_start) = on_start {
         on_start(Control::new(Arc::clone(&gate)));
     }
@@ -235,24 +230,38 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let control = Control::new(Arc::clone(&gate));
     sandbox.hold_while_stopped(move || control.freeze());
     let outcome = sandbox.wait()?;
-    let (denials, dropped) = audit.denials();
-    let audit_failure = audit.failure();
     let unrecorded = unrecorded(&gate.settled, &gate.files.outside, capabilities, namespaces);
-    let mut remarks = gate.state.records.remarks.all();
-    remarks.extend(bounded.filter(|_| !by_cgroup.memory).map(Remarks::bounded));
-    let decisions = gate.state.caches.stats();
-    let lacking = gate.state.on_behalf.lacking.all();
-    let spent = gate.times.all();
+    let mut report = report(&gate, outcome, unrecorded);
+    report.remarks.extend(bounded.filter(|_| !by_cgroup.memory).map(Remarks::bounded));
+    Ok(report)
+}
+
+/// Begins to decide calls, and to watch over those who do.
+fn begin(gate: &Arc<Gate>) -> Result<(), RunError> {
+    let watched = Arc::clone(gate);
+    if !Gate::begin(gate) {
+        return Err(system("start a thread")(Errno::AGAIN));
+    }
+    let thread = std::thread::Builder::new().name("watchdog".into()).stack_size(128 << 10);
+    let watchdog = thread.spawn(move || watched.watch());
+    watchdog.map(drop).map_err(|_| system("start a thread")(Errno::AGAIN))
+}
+
+/// What came of a run that has ended.
+fn report(gate: &Gate, outcome: CommandStatus, unrecorded: Vec<&'static str>) -> Report {
+    let records = &gate.state.records;
+    let (denials, dropped) = records.audit.denials();
+    let audit_failure = records.audit.failure();
     let (planted, planted_more) = gate.files.plantings.report();
-    let (deeds, deeds_more) = gate.state.records.deeds.all();
-    Ok(Report {
+    let (deeds, deeds_more) = records.deeds.all();
+    Report {
         outcome,
-        decisions,
+        decisions: gate.state.caches.stats(),
         denials,
-        spent,
+        spent: gate.times.all(),
         dropped,
-        lacking,
-        remarks,
+        lacking: gate.state.on_behalf.lacking.all(),
+        remarks: records.remarks.all(),
         unrecorded,
         planted,
         planted_more,
@@ -260,7 +269,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         deeds,
         deeds_more,
         audit_failure,
-    })
+    }
 }
 
 /// Layers that refuse without a record, and what.
