@@ -4,12 +4,12 @@ use super::{
     held::{Comparison, Finding, Subject, USES},
     receipt::Held,
 };
-use crate::{file::class_of, socket::class_of as socket_class};
+use crate::{call::PIDFD_THREAD, file::class_of, socket::class_of as socket_class};
 use flask::{AccessVector, Class, InitialSid, perm};
 use inode_labels::{FileRef, Status};
 use proc::{named, path_of};
 use rustix::{
-    fs::{FileType, OFlags},
+    fs::FileType,
     io::{Errno, Result},
     net::{SocketAddrUnix, getpeername, getsockname},
     process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
@@ -321,10 +321,8 @@ fn own_ports_lost(fd: i32, class: Class, lost: AccessVector, socket: &OwnedFd) -
 
 /// A duplicate of a descriptor, from the table that the subject uses.
 pub(super) fn descriptor(who: Subject, fd: i32) -> Result<Duplicate> {
-    // `PIDFD_THREAD` of `linux/pidfd.h`: of this very thread.
-    let thread = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
     let id = |id: u32| Pid::from_raw(id as i32).ok_or(Errno::SRCH);
-    let pidfd = match pidfd_open(id(who.tid)?, thread) {
+    let pidfd = match pidfd_open(id(who.tid)?, PIDFD_THREAD) {
         // Not before Linux 6.9.
         Err(Errno::INVAL) => pidfd_open(id(who.pid)?, PidfdFlags::empty())?,
         pidfd => pidfd?,
