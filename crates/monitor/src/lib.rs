@@ -26,6 +26,7 @@ mod process;
 mod revoke;
 mod run;
 mod shared;
+mod signal;
 mod socket;
 mod state;
 mod subject;

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     call::{Answer, Asker, CallResult},
     file::Seen,
+    signal::kill,
     subject,
 };
 use avc::Hint;
@@ -18,7 +19,6 @@ use landlock::AccessFs;
 use rustix::{
     fs::{Mode, OFlags},
     io::{Errno, Result},
-    process::{Pid, Signal},
 };
 use std::os::fd::{AsFd, OwnedFd};
 use supervisor::{
@@ -209,10 +209,4 @@ fn supervised(
         None => drop(refuse(asker, file, Why::HeldUp)),
     }
     Ok(Answer::Elsewhere)
-}
-
-fn kill(pid: u32) {
-    if let Some(pid) = Pid::from_raw(pid as i32) {
-        let _ = rustix::process::kill_process(pid, Signal::KILL);
-    }
 }

@@ -4,13 +4,11 @@
 
 use crate::{
     call::{Answer, Asker, CallResult},
+    signal::kill,
     subject::{LabelGeneration, is_gone, label_generation},
 };
 use audit::Refusal;
-use rustix::{
-    io::{Errno, Result},
-    process::{Pid, Signal, kill_process},
-};
+use rustix::io::{Errno, Result};
 use supervisor::{
     KeptNumber,
     ptrace::{Event, Registers, Seized},
@@ -175,11 +173,5 @@ impl Target {
             Ok(started) => outer == self.outer && started == self.generation.started,
             Err(error) => is_gone(error),
         }
-    }
-}
-
-fn kill(pid: u32) {
-    if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
-        let _ = kill_process(pid, Signal::KILL);
     }
 }

@@ -12,9 +12,8 @@ use super::{
     relabel::{changed, relabel},
     repair::repair,
 };
-use crate::{gate::Gate, subject::outer_label_of};
+use crate::{gate::Gate, signal::send, subject::outer_label_of};
 use confine::{Exactness, KernelPolicy, PolicyState, Rights, refuse_taken};
-use ending::send;
 use flask::Sid;
 use rustix::{
     io::{Errno, Result},

@@ -3,12 +3,10 @@
 use super::{Finding, LATE, PolicyTransition, Subject};
 use crate::{
     revoke::receipt::{Action, Held},
+    signal::send,
     subject::outer_label_of,
 };
-use rustix::{
-    io::{Errno, Result},
-    process::{Pid, Signal},
-};
+use rustix::{io::Errno, process::Signal};
 use std::time::Instant;
 use supervisor::{PAUSE, lives};
 
@@ -80,8 +78,4 @@ impl PolicyTransition<'_> {
 
 fn all(held: Vec<(Subject, Vec<Finding>)>) -> Vec<Finding> {
     held.into_iter().flat_map(|(_, findings)| findings).collect()
-}
-
-pub(super) fn send(pid: u32, signal: Signal) -> Result<()> {
-    rustix::process::kill_process(Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?, signal)
 }
