@@ -38,4 +38,4 @@ mod sys;
 
 pub use label::{Label, Labels, Private, RuleChange};
 pub use repository::{CallClaims, Claims, is_part, known_as};
-pub use status::{FileRef, Status};
+pub use status::{FileNumber, FileRef, Status};

@@ -17,6 +17,9 @@ pub(crate) struct Inode {
     pub(crate) birth: (i64, u32),
 }
 
+/// Device and number of a file.
+pub type FileNumber = ((u32, u32), u64);
+
 /// What the kernel says of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -66,6 +69,11 @@ impl Status {
             number: statx.stx_ino,
             birth: born.then_some((statx.stx_btime.tv_sec, statx.stx_btime.tv_nsec)),
         }
+    }
+
+    /// Device and number together.
+    pub fn file_number(&self) -> FileNumber {
+        (self.device, self.number)
     }
 
     /// Whether it was certainly made before `time`, in seconds and nanoseconds; no where the file

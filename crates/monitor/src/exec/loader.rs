@@ -99,7 +99,7 @@ fn is_mapped(
     (file, status): (&OwnedFd, &Status),
     map: &Mapping<'_>,
 ) -> Result<bool> {
-    if (status.device, status.number) == (map.device, map.number) {
+    if status.file_number() == (map.device, map.number) {
         return Ok(true);
     }
     if status.device == map.device || status.kind != FileType::RegularFile {

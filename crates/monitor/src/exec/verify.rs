@@ -161,7 +161,7 @@ fn unknown(_: Errno) -> Option<Why> {
 /// Whether a file is the one that was decided.
 fn is_same(file: &OwnedFd, seen: &Seen) -> Result<bool> {
     let status = Status::of(file.as_fd())?;
-    Ok((status.device, status.number) == (seen.status.device, seen.status.number))
+    Ok(status.file_number() == seen.status.file_number())
 }
 
 /// The program that a process runs now.

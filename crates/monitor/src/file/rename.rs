@@ -11,7 +11,7 @@ use crate::call::{Answer, CallResult};
 use avc::Hint;
 use confine::file_kind;
 use flask::{AccessVector, Class, FileKind, perm};
-use inode_labels::Status;
+use inode_labels::{FileNumber, Status};
 use proc::path_of;
 use realpath::path_from;
 use rustix::{
@@ -24,9 +24,8 @@ use std::{
 };
 use supervisor::{Name, resolve};
 
-/// Device and number of a file.
-fn file_of(object: &OwnedFd) -> Result<((u32, u32), u64)> {
-    Status::of(object.as_fd()).map(|status| (status.device, status.number))
+fn file_of(object: &OwnedFd) -> Result<FileNumber> {
+    Status::of(object.as_fd()).map(|status| status.file_number())
 }
 
 /// What the kernel says of the rename of an entry that stands for a descriptor of the caller.
@@ -273,8 +272,7 @@ impl NameChange<'_> {
 
     /// A directory that changes its parent needs one permission more.
     fn moves_between(&self, source: &Entry, target: &Entry, seen: &Seen) -> Result<AccessVector> {
-        let (from, to) = (Status::of(source.parent.as_fd())?, Status::of(target.parent.as_fd())?);
-        let same = (from.device, from.number) == (to.device, to.number);
+        let same = file_of(&source.parent)? == file_of(&target.parent)?;
         Ok(if seen.class == Class::Dir && !same { perm::dir::REPARENT } else { AccessVector::NONE })
     }
 

@@ -191,7 +191,7 @@ impl SocketManager {
         let file = rustix::fs::open(path, flags, Mode::empty());
         let status = file.as_ref().ok().and_then(|file| Status::of(file.as_fd()).ok());
         if let Some(status) = status {
-            if let Some(owner) = self.endpoints.own.file((status.device, status.number)) {
+            if let Some(owner) = self.endpoints.own.file(status.file_number()) {
                 return Some((owner, owner));
             }
             let held = file.as_ref().map_or(FileRef::None, |file| FileRef::Fd(file.as_fd()));
@@ -243,7 +243,7 @@ fn reach_file(
 ) -> Result<Target> {
     asker.same_ids()?;
     let (held, seen) = asker.files.find(*asker, path)?;
-    let owner = asker.sockets.endpoints.own.file((seen.status.device, seen.status.number));
+    let owner = asker.sockets.endpoints.own.file(seen.status.file_number());
     let tsid = owned(*asker, owner, seen.label.sid)?;
     // A link and a relative path are other names of it: who is asked, is asked about the socket.
     let path = match path_of(&asker.state.targets.tree, &held) {
@@ -330,7 +330,7 @@ fn bind_file(asker: SocketAsker<'_>, socket: &Socket, path: &Path, address: &[u8
         Way::Fixed(path) => supervisor::socket::bind(socket.fd.as_fd(), &unix_bytes(&path)?),
     };
     if let Some((status, made)) = asker.files.make(*asker, path, bind)? {
-        asker.sockets.endpoints.own.add_file((status.device, status.number), asker.ssid, made);
+        asker.sockets.endpoints.own.add_file(status.file_number(), asker.ssid, made);
     }
     Ok(())
 }

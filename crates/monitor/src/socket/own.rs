@@ -7,6 +7,7 @@
 use super::KeptSockets;
 use crate::{call::Asker, state::MonitorState};
 use flask::Sid;
+use inode_labels::FileNumber;
 use rustix::{
     fs::{Mode, OFlags},
     io::{Errno, Result},
@@ -23,9 +24,6 @@ use std::{
 };
 use supervisor::closing::Duplicate;
 
-/// Device and number of a file.
-type Inode = ((u32, u32), u64);
-
 /// The names of sockets inside.
 #[derive(Debug, Default)]
 pub(crate) struct OwnNames {
@@ -35,9 +33,9 @@ pub(crate) struct OwnNames {
 
 #[derive(Debug, Default)]
 struct Files {
-    known: HashMap<Inode, (Sid, OwnedFd)>,
+    known: HashMap<FileNumber, (Sid, OwnedFd)>,
     /// The oldest first.
-    order: VecDeque<Inode>,
+    order: VecDeque<FileNumber>,
 }
 
 /// An abstract name as the kernel tells it from others: sockets of each type have names of their
@@ -155,13 +153,13 @@ impl OwnNames {
     const MOST_ABSTRACT: usize = 10_000;
 
     /// The sandbox has bound this file.
-    pub(super) fn add_file(&self, inode: Inode, owner: Sid, file: OwnedFd) {
+    pub(super) fn add_file(&self, number: FileNumber, owner: Sid, file: OwnedFd) {
         let mut files = self.files();
         if files.known.len() >= Self::MOST_FILES {
             files.let_go();
         }
-        files.known.insert(inode, (owner, file));
-        files.order.push_back(inode);
+        files.known.insert(number, (owner, file));
+        files.order.push_back(number);
     }
 
     /// The sandbox has bound this abstract name.
@@ -174,8 +172,8 @@ impl OwnNames {
     }
 
     /// The label of who in the sandbox has bound a file.
-    pub(super) fn file(&self, inode: Inode) -> Option<Sid> {
-        self.files().known.get(&inode).map(|(owner, _)| *owner)
+    pub(super) fn file(&self, number: FileNumber) -> Option<Sid> {
+        self.files().known.get(&number).map(|(owner, _)| *owner)
     }
 
     /// The socket of the sandbox that has this abstract name now.
@@ -210,7 +208,7 @@ impl Files {
         let named = |file: &OwnedFd| rustix::fs::fstat(file).is_ok_and(|it| it.st_nlink > 0);
         self.known.retain(|_, (_, file)| named(file));
         let known = &mut self.known;
-        self.order.retain(|inode| known.contains_key(inode));
+        self.order.retain(|number| known.contains_key(number));
         while known.len() >= OwnNames::MOST_FILES
             && let Some(oldest) = self.order.pop_front()
         {
