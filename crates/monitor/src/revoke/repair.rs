@@ -19,68 +19,92 @@ pub(super) fn repair(
     let is_mapping = |finding: &&Finding| matches!(finding.held, Held::Mapping(..));
     let nothing = findings.iter().find(is_mapping).map(|_| injector.give(nothing));
     let flags = descriptor_flags(injector, findings);
-    let mut first: Option<(i32, Result<()>)> = None;
-    let mut calls: Vec<Call> = Vec::new();
-    // For each finding, what the calls come to: the result of one of them, or one already
-    // there.
-    let mut plans: Vec<std::result::Result<(usize, Action), Result<Action>>> = Vec::new();
-    for (finding, flags) in findings.iter().zip(flags) {
-        if let (Held::Descriptor(fd), Some(substitute)) = (finding.held, &finding.substitute) {
-            let result = injector.replace(substitute.as_fd(), fd, flags != 0);
-            plans.push(Err(result.map(|()| Action::Narrowed)));
-            continue;
-        }
-        let call = match (finding.held, &first, &nothing) {
-            (Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd), None, _) => {
-                let result = injector.replace(refusal, fd, flags != 0);
-                first = Some((fd, result));
-                plans.push(Err(result.map(|()| Action::Replaced)));
-                continue;
-            }
-            (
-                Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd),
-                Some((first, Ok(()))),
-                _,
-            ) => Ok(((Sysno::dup3, [*first as u64, fd as u64, flags, 0, 0, 0]), Action::Replaced)),
-            (
-                Held::Descriptor(_) | Held::Connection(_) | Held::Listener(_),
-                Some((_, Err(error))),
-                _,
-            ) => Err(*error),
-            (Held::Mapping(start, end), _, Some(Ok(fd))) => {
-                // Pages beyond the end of a file: who touches them gets `SIGBUS`.
-                let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
-                let args = [start, end - start, finding.protection, flags, *fd as u64, 0];
-                Ok(((Sysno::mmap, args), Action::Unmapped))
-            }
-            (Held::Mapping(..), _, Some(Err(error))) => Err(*error),
-            (Held::Watch(fd, number), ..) => {
-                let args = [fd as u64, number as u64, 0, 0, 0, 0];
-                Ok(((Sysno::inotify_rm_watch, args), Action::Removed))
-            }
-            _ => Err(Errno::NOTSUP),
-        };
-        plans.push(match call {
-            Ok((call, action)) => {
-                calls.push(call);
-                Ok((calls.len() - 1, action))
-            }
-            Err(error) => Err(Err(error)),
-        });
-    }
-    let results = injector.calls(&calls);
-    if let Some(Ok(fd)) = nothing {
+    let mut repair = Repair { injector, nothing, refusal, replaced: None, calls: Vec::new() };
+    let plan = |(finding, flags): (&Finding, u64)| repair.plan(finding, flags);
+    let plans: Vec<Planned> = findings.iter().zip(flags).map(plan).collect();
+    let results = injector.calls(&repair.calls);
+    if let Some(Ok(fd)) = repair.nothing {
         let _ = injector.call(Sysno::close, [fd as u64, 0, 0, 0, 0, 0]);
     }
     if let Some(errno) = injector.astray() {
         // Whoever makes other calls than it was to make may have made any.
         return findings.iter().map(|_| Err(errno)).collect();
     }
-    let outcome = |plan: std::result::Result<(usize, Action), Result<Action>>| match plan {
-        Ok((index, action)) => results[index].map(|_| action),
-        Err(result) => result,
+    let outcome = |plan: Planned| match plan {
+        Planned::Call(index, action) => results[index].map(|_| action),
+        Planned::Done(result) => result,
     };
     plans.into_iter().map(outcome).collect()
+}
+
+/// How a finding is repaired.
+enum Planned {
+    /// By this one of the calls that are made together.
+    Call(usize, Action),
+    /// It was, or cannot be.
+    Done(Result<Action>),
+}
+
+/// A repair while it is planned.
+struct Repair<'a> {
+    injector: &'a Injector<'a>,
+    /// The descriptor that mappings are made of, if there are mappings.
+    nothing: Option<Result<i32>>,
+    refusal: BorrowedFd<'a>,
+    /// The first descriptor that was to lead to `refusal`, and whether it does: then others become
+    /// copies of it.
+    replaced: Option<(i32, Result<()>)>,
+    calls: Vec<Call>,
+}
+
+impl Repair<'_> {
+    fn plan(&mut self, finding: &Finding, flags: u64) -> Planned {
+        match (finding.held, &finding.substitute) {
+            (Held::Descriptor(fd), Some(substitute)) => {
+                let result = self.injector.replace(substitute.as_fd(), fd, flags != 0);
+                Planned::Done(result.map(|()| Action::Narrowed))
+            }
+            (Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd), _) => {
+                self.plan_refusal(fd, flags)
+            }
+            (Held::Mapping(start, end), _) => match self.nothing {
+                Some(Ok(fd)) => {
+                    // Pages beyond the end of a file: who touches them gets `SIGBUS`.
+                    let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
+                    let args = [start, end - start, finding.protection, flags, fd as u64, 0];
+                    self.call((Sysno::mmap, args), Action::Unmapped)
+                }
+                Some(Err(error)) => Planned::Done(Err(error)),
+                None => Planned::Done(Err(Errno::NOTSUP)),
+            },
+            (Held::Watch(fd, number), _) => {
+                let args = [fd as u64, number as u64, 0, 0, 0, 0];
+                self.call((Sysno::inotify_rm_watch, args), Action::Removed)
+            }
+            _ => Planned::Done(Err(Errno::NOTSUP)),
+        }
+    }
+
+    /// A descriptor leads to `refusal` from now on.
+    fn plan_refusal(&mut self, fd: i32, flags: u64) -> Planned {
+        match self.replaced {
+            None => {
+                let result = self.injector.replace(self.refusal, fd, flags != 0);
+                self.replaced = Some((fd, result));
+                Planned::Done(result.map(|()| Action::Replaced))
+            }
+            Some((first, Ok(()))) => {
+                let args = [first as u64, fd as u64, flags, 0, 0, 0];
+                self.call((Sysno::dup3, args), Action::Replaced)
+            }
+            Some((_, Err(error))) => Planned::Done(Err(error)),
+        }
+    }
+
+    fn call(&mut self, call: Call, action: Action) -> Planned {
+        self.calls.push(call);
+        Planned::Call(self.calls.len() - 1, action)
+    }
 }
 
 /// For each finding, the flags of its descriptor as dup3(2) takes them.
