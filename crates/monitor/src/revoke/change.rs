@@ -1,26 +1,24 @@
 //! A change of policy from its beginning to its receipt.
 
+mod beginning;
 mod cores;
 mod ending;
 mod verify;
 
 use super::{
     ApplyError,
-    held::{Comparison, Finding, Subject, Taking, replaced},
+    held::{Comparison, Finding, Subject, replaced},
     naming::NamedFiles,
     receipt::{Action, Held, Holder, Receipt, RevokeMode},
-    relabel::{changed, relabel},
     repair::repair,
 };
 use crate::{gate::Gate, signal::send, subject::outer_label_of};
-use confine::{Exactness, KernelPolicy, PolicyState, Rights, refuse_taken};
 use flask::Sid;
 use rustix::{
     io::{Errno, Result},
     process::Signal,
 };
 use std::{
-    cell::OnceCell,
     collections::{BTreeMap, BTreeSet, HashMap},
     os::fd::{AsFd, OwnedFd},
     sync::{
@@ -33,7 +31,6 @@ use std::{
 use supervisor::{
     Injector, PAUSE, Stopped,
     flight::{self, Ended},
-    memory::sealed_nothing,
     thread::same_descriptors,
 };
 
@@ -52,8 +49,7 @@ pub(super) fn run(
     receipts: &Sender<ApplyResult>,
     end: &AtomicBool,
 ) {
-    let began = Instant::now();
-    match PolicyTransition::begin(gate, (mode, named), began) {
+    match PolicyTransition::begin(gate, (mode, named), Instant::now()) {
         Ok(mut change) => {
             let _ = receipts.send(Ok(change.finish()));
             while change.stopped.count() > 0 && !end.load(Ordering::Acquire) {
@@ -93,75 +89,7 @@ struct PolicyTransition<'a> {
     ending: Vec<(Sid, String)>,
 }
 
-impl<'a> PolicyTransition<'a> {
-    /// Puts the new policy in force for everything that is asked from now on, and stops the
-    /// sandbox.
-    fn begin(
-        gate: &'a Arc<Gate>,
-        (mode, named): (RevokeMode, NamedFiles),
-        began: Instant,
-    ) -> std::result::Result<Self, ApplyError> {
-        let policy = KernelPolicy::new(&*gate.state.server)?;
-        let taken = gate.settled.compare(&*gate.state.server, &policy)?;
-        refuse_taken(&taken, mode.kills())?;
-        let mut ending = gate.settled.ending(&*gate.state.server, &policy, &taken)?;
-        let KernelPolicy { plan, first, labels, rules, .. } = policy;
-        let old = gate.state.policy.load_full();
-        let out_of_reach = gate.settled.out_of_reach(&old.plan, &plan);
-        let nothing = sealed_nothing()?;
-        let changed = changed(&old.files, &labels.files);
-        let told = Receipt { prepared: began.elapsed(), out_of_reach, ..Receipt::default() };
-        let began = Instant::now();
-        let same = plan.same_files(&old.plan) && first.same_files(&old.first);
-        let still = |exact| if same { exact } else { Rights::empty() };
-        let Exactness { all, first: for_first, ref withheld } = old.exactness;
-        let exactness =
-            Exactness { all: still(all), first: still(for_first), withheld: withheld.clone() };
-        let seqno = gate.state.server.seqno()?;
-        let stuck = gate.state.targets.quiesce.close(SLOW_CALL);
-        gate.state.labels.change(rules, named.change);
-        gate.sockets.endpoints.change(&labels);
-        let files = labels.files;
-        let now = PolicyState { plan, first, exactness, files };
-        gate.state.policy.store(Arc::new(now));
-        gate.files.paths.forget();
-        gate.state.caches.reset(seqno);
-        let receipt = Receipt { seqno: seqno.0, complete: true, ..told };
-        let relabels = !changed.is_empty();
-        let taking = Taking { relabels, old: Arc::clone(&old), known: OnceCell::new() };
-        let comparison = Comparison::new(gate, taking, named);
-        if mode == RevokeMode::End {
-            let losing = old.plan.domains.iter().filter(|ssid| comparison.loses(**ssid));
-            ending.splice(..0, losing.map(|ssid| (*ssid, "everything".to_owned())));
-        }
-        let mut change = Self {
-            gate,
-            mode,
-            began,
-            stopped: Stopped::new(&gate.state.targets),
-            receipt,
-            comparison,
-            nothing,
-            late: BTreeMap::new(),
-            stuck: Vec::new(),
-            killed: BTreeSet::new(),
-            told: BTreeSet::new(),
-            names: HashMap::new(),
-            changes_files: !same,
-            ending,
-        };
-        change.end_calls(&stuck);
-        if let Err(error) = change.stop() {
-            Gate::reopen(gate);
-            return Err(error.into());
-        }
-        change.receipt.threads = change.stopped.count() as u32;
-        change.receipt.stopped = change.began.elapsed();
-        // Nobody uses meanwhile what is taken: the run may have made many files there.
-        change.receipt.complete &= relabel(gate, &changed);
-        Ok(change)
-    }
-
+impl PolicyTransition<'_> {
     /// Stops the sandbox. What cannot be stopped in time ends: while it runs it could hand things
     /// to others, who have been looked into already.
     fn stop(&mut self) -> Result<()> {
