@@ -60,50 +60,66 @@ fn decide_as(asker: FileAsker<'_>, enters_inside: bool) -> CallResult {
     };
     let seen = Seen::of(*asker, file.as_fd())?;
     if !is_executable(asker, &seen, &file) {
-        if stays_plain(*asker, &file)? {
-            let object = path_of(&asker.state.targets.tree, &file)?.to_string_lossy().into_owned();
-            return Err(asker.refuse(&memory(object)));
-        }
-        // Not a matter of policy: it could not be executed without it either.
-        seen.allow(*asker, perm::file::GETATTR, &file)?;
-        return Err(if seen.class == Class::LnkFile { Errno::LOOP } else { Errno::ACCESS });
+        return Err(not_executable(asker, &seen, &file)?);
     }
     remark_set_id(asker, &file)?;
     match new_domain(asker, &seen)? {
         Some(_) if enters_inside => Err(asker.refuse(&of_a_domain(&path))),
-        Some(domain) => {
-            let sid = seen.label.sid;
-            let enters = entered(&*asker.state.server, asker.ssid, sid) == Ok(Some(domain));
-            if enters && let Some(later) = begin_tracking(*asker) {
-                return later.map_err(|_| refuse(*asker, &file, Why::Alike));
-            }
-            seen.allow(*asker, perm::file::EXECUTE, &file)?;
-            // Never in the caller's domain instead, whatever else policy grants.
-            allow_entry(asker, &seen, domain, &path)?;
-            if asker.state.subjects.policy_has_one_domain() {
-                // The filter and the envelope were made for one domain.
-                return Err(refuse(*asker, &file, Why::OneDomain));
-            }
-            verify::enter(*asker, &seen, &file, domain)
-        }
-        None => {
-            seen.allow(*asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &file)?;
-            // What lies too deep for a path lies in what is there.
-            let path = path_of(&asker.state.targets.tree, &file);
-            if path.is_ok_and(|path| asker.state.inside.was_missing(&path)) {
-                return Err(refuse(*asker, &file, Why::Missing));
-            }
-            if enters_inside {
-                return verify::enter_inside(*asker, &seen, &file);
-            }
-            if asker.exact().contains(AccessFs::Execute) {
-                // The envelope refuses to execute exactly what policy refuses, and the label stays.
-                allow_interpreters(asker, file)?;
-                return Ok(Answer::Continue);
-            }
-            verify::stay(*asker, &seen, &file)
-        }
+        Some(domain) => enter(asker, (&seen, &file), domain, &path),
+        None => stay(asker, &seen, file, enters_inside),
     }
+}
+
+/// Executes a file that leads to `domain`.
+fn enter(
+    asker: FileAsker<'_>,
+    (seen, file): (&Seen, &OwnedFd),
+    domain: Sid,
+    path: &Path,
+) -> CallResult {
+    let sid = seen.label.sid;
+    let enters = entered(&*asker.state.server, asker.ssid, sid) == Ok(Some(domain));
+    if enters && let Some(later) = begin_tracking(*asker) {
+        return later.map_err(|_| refuse(*asker, file, Why::Alike));
+    }
+    seen.allow(*asker, perm::file::EXECUTE, file)?;
+    // Never in the caller's domain instead, whatever else policy grants.
+    allow_entry(asker, seen, domain, path)?;
+    if asker.state.subjects.policy_has_one_domain() {
+        // The filter and the envelope were made for one domain.
+        return Err(refuse(*asker, file, Why::OneDomain));
+    }
+    verify::enter(*asker, seen, file, domain)
+}
+
+/// Executes a file that leads to no other domain.
+fn stay(asker: FileAsker<'_>, seen: &Seen, file: OwnedFd, enters_inside: bool) -> CallResult {
+    seen.allow(*asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &file)?;
+    // What lies too deep for a path lies in what is there.
+    let path = path_of(&asker.state.targets.tree, &file);
+    if path.is_ok_and(|path| asker.state.inside.was_missing(&path)) {
+        return Err(refuse(*asker, &file, Why::Missing));
+    }
+    if enters_inside {
+        return verify::enter_inside(*asker, seen, &file);
+    }
+    if asker.exact().contains(AccessFs::Execute) {
+        // The envelope refuses to execute exactly what policy refuses, and the label stays.
+        allow_interpreters(asker, file)?;
+        return Ok(Answer::Continue);
+    }
+    verify::stay(*asker, seen, &file)
+}
+
+/// What is said of a file that cannot be executed.
+fn not_executable(asker: FileAsker<'_>, seen: &Seen, file: &OwnedFd) -> Result<Errno> {
+    if stays_plain(*asker, file)? {
+        let object = path_of(&asker.state.targets.tree, file)?.to_string_lossy().into_owned();
+        return Ok(asker.refuse(&memory(object)));
+    }
+    // Not a matter of policy: it could not be executed without it either.
+    seen.allow(*asker, perm::file::GETATTR, file)?;
+    Ok(if seen.class == Class::LnkFile { Errno::LOOP } else { Errno::ACCESS })
 }
 
 /// Asks about the interpreters of a script, which the kernel executes by their names: the envelope
