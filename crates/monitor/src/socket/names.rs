@@ -81,26 +81,7 @@ pub(super) fn reach(
             return Err(asker.refuse(&of_another_family(socket, object())));
         }
         Kind::Ip(ip, port) if is_ip(socket.family) => {
-            let requested = if usage == Use::Connect {
-                perm::endpoint::NAME_CONNECT
-            } else {
-                perm::endpoint::SENDTO
-            };
-            let ip = reached(socket, *ip);
-            let tsid = endpoint(asker, socket.class, ip, *port)?;
-            let may_be_own = socket.class == Class::TcpSocket && usage == Use::Connect;
-            if may_be_own && !grants(asker, tsid, requested) {
-                if let Some(port) = ports::reach(asker, (ip, *port), tsid)? {
-                    let bytes = Some(address.of_host(port.ip())?);
-                    return Ok(Target { bytes, port: Some(port), ..Target::default() });
-                }
-                if ports::is_nobody(asker, ip, *port) {
-                    return Err(Errno::CONNREFUSED);
-                }
-            }
-            allow(asker, Class::Endpoint, tsid, requested, &object)?;
-            // The kernel is told which host that is.
-            return Ok(Target { bytes: Some(address.of_host(ip)?), ..Target::default() });
+            return reach_endpoint(asker, socket, (address, *ip, *port), usage);
         }
         Kind::Path(path) if socket.family == libc::AF_UNIX => {
             return reach_file(asker, socket, path, peer);
@@ -123,6 +104,34 @@ pub(super) fn reach(
         _ => return Err(no_address(socket, address)),
     }
     Ok(Target::default())
+}
+
+/// An endpoint of the network; or a server of the sandbox's own, where no rule grants that.
+fn reach_endpoint(
+    asker: SocketAsker<'_>,
+    socket: &Socket,
+    (address, ip, port): (&Address, IpAddr, u16),
+    usage: Use,
+) -> Result<Target> {
+    let requested = match usage {
+        Use::Connect => perm::endpoint::NAME_CONNECT,
+        Use::Send => perm::endpoint::SENDTO,
+    };
+    let ip = reached(socket, ip);
+    let tsid = endpoint(asker, socket.class, ip, port)?;
+    let may_be_own = socket.class == Class::TcpSocket && usage == Use::Connect;
+    if may_be_own && !grants(asker, tsid, requested) {
+        if let Some(port) = ports::reach(asker, (ip, port), tsid)? {
+            let bytes = Some(address.of_host(port.ip())?);
+            return Ok(Target { bytes, port: Some(port), ..Target::default() });
+        }
+        if ports::is_nobody(asker, ip, port) {
+            return Err(Errno::CONNREFUSED);
+        }
+    }
+    allow(asker, Class::Endpoint, tsid, requested, &|| shown(socket, address))?;
+    // The kernel is told which host that is.
+    Ok(Target { bytes: Some(address.of_host(ip)?), ..Target::default() })
 }
 
 /// What the kernel says of an address of another family than the socket's.
