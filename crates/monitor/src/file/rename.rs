@@ -28,6 +28,10 @@ fn file_of(object: &OwnedFd) -> Result<FileNumber> {
     Status::of(object.as_fd()).map(|status| status.file_number())
 }
 
+fn is_dir(object: &OwnedFd) -> Result<bool> {
+    Status::of(object.as_fd()).map(|status| status.kind == FileType::Directory)
+}
+
 /// What the kernel says of the rename of an entry that stands for a descriptor of the caller.
 fn moved_descriptor(source: &Entry, target: &Entry, exchanges: bool) -> CallResult {
     let parent = file_of(&source.parent)?;
@@ -46,24 +50,8 @@ impl NameChange<'_> {
         let (source, target) = self.both(from, to, flags)?;
         let object = source.object.as_ref().ok_or(Errno::NOENT)?;
         let seen = Seen::of(*self.asker, object.as_fd())?;
-        let is_dir = |of: &OwnedFd| Status::of(of.as_fd()).map(|it| it.kind == FileType::Directory);
-        if flags.contains(RenameFlags::NOREPLACE) && target.object.is_some() {
-            return Err(Errno::EXIST);
-        }
-        if target.object.is_none() && self.is_in_proc(&target)? {
-            return Err(Errno::NOENT);
-        }
+        self.check_kinds(&source, &target, &seen, flags)?;
         let exchanges = flags.contains(RenameFlags::EXCHANGE);
-        if exchanges {
-            let other = target.object.as_ref().ok_or(Errno::NOENT)?;
-            if target.wants_dir && !is_dir(other)? {
-                return Err(Errno::NOTDIR);
-            }
-        }
-        let not_dir = seen.class != Class::Dir;
-        if not_dir && (source.wants_dir || (target.wants_dir && !exchanges)) {
-            return Err(Errno::NOTDIR);
-        }
         if self.is_own_descriptor(&source)? {
             return moved_descriptor(&source, &target, exchanges);
         }
@@ -85,8 +73,47 @@ impl NameChange<'_> {
             // It leaves a device behind. File systems that know none say the same.
             return Err(Errno::INVAL);
         }
-        let is_any_dir =
-            !not_dir || target.object.as_ref().is_some_and(|it| is_dir(it) == Ok(true));
+        self.make_rename(&source, &target, &seen, (flags, tells_kinds))?;
+        Ok(Answer::Return(0))
+    }
+
+    /// What the kernel says of a rename by what is there, and is a directory or not.
+    fn check_kinds(
+        &self,
+        source: &Entry,
+        target: &Entry,
+        seen: &Seen,
+        flags: RenameFlags,
+    ) -> Result<()> {
+        if flags.contains(RenameFlags::NOREPLACE) && target.object.is_some() {
+            return Err(Errno::EXIST);
+        }
+        if target.object.is_none() && self.is_in_proc(target)? {
+            return Err(Errno::NOENT);
+        }
+        let exchanges = flags.contains(RenameFlags::EXCHANGE);
+        if exchanges {
+            let other = target.object.as_ref().ok_or(Errno::NOENT)?;
+            if target.wants_dir && !is_dir(other)? {
+                return Err(Errno::NOTDIR);
+            }
+        }
+        let wants_dir = source.wants_dir || (target.wants_dir && !exchanges);
+        if wants_dir && seen.class != Class::Dir { Err(Errno::NOTDIR) } else { Ok(()) }
+    }
+
+    /// Makes a rename that was decided. `tells_kinds`: only while what is moved is of the kinds
+    /// that were seen.
+    fn make_rename(
+        &self,
+        source: &Entry,
+        target: &Entry,
+        seen: &Seen,
+        (flags, tells_kinds): (RenameFlags, bool),
+    ) -> Result<()> {
+        let exchanges = flags.contains(RenameFlags::EXCHANGE);
+        let is_any_dir = seen.class == Class::Dir
+            || target.object.as_ref().is_some_and(|it| is_dir(it) == Ok(true));
         let turn = is_any_dir.then(|| self.asker.files.plantings.turn());
         let (from, to) = (&source.parent, &target.parent);
         let make = || rustix::fs::renameat_with(from, &source.name, to, &target.name, flags);
@@ -98,9 +125,9 @@ impl NameChange<'_> {
         } else {
             make()?;
         }
-        self.note_move(&source, &target, exchanges);
+        self.note_move(source, target, exchanges);
         drop(turn);
-        Ok(Answer::Return(0))
+        Ok(())
     }
 
     /// Both places of a rename, in the order in which the kernel looks at them (`do_renameat2` of
@@ -194,10 +221,7 @@ impl NameChange<'_> {
     /// not been seen, and would get its label there. As between file systems, so that programs copy
     /// it. Else whether it counts of what kind a file is that is moved so.
     fn keep_labels(&self, source: &Entry, target: &Entry) -> Result<bool> {
-        let is_directory = |entry: &Entry| {
-            let Some(object) = &entry.object else { return Ok(false) };
-            Status::of(object.as_fd()).map(|status| status.kind == FileType::Directory)
-        };
+        let is_directory = |entry: &Entry| entry.object.as_ref().map_or(Ok(false), is_dir);
         let is_any_directory = is_directory(source)? || is_directory(target)?;
         let state = self.asker.state;
         let path = |entry: &Entry| {
