@@ -84,7 +84,7 @@ fn enter(
     }
     seen.allow(*asker, perm::file::EXECUTE, file)?;
     // Never in the caller's domain instead, whatever else policy grants.
-    allow_entry(asker, seen, domain, path)?;
+    allow_domain(asker, seen, domain, path)?;
     if asker.state.subjects.policy_has_one_domain() {
         // The filter and the envelope were made for one domain.
         return Err(refuse(*asker, file, Why::OneDomain));
@@ -228,7 +228,7 @@ fn new_domain(asker: FileAsker<'_>, seen: &Seen) -> Result<Option<Sid>> {
     computed(&*asker.state.server, asker.ssid, seen.label.sid).map_err(|_| Errno::ACCESS)
 }
 
-fn allow_entry(asker: FileAsker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Result<()> {
+fn allow_domain(asker: FileAsker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Result<()> {
     let object = || path.to_string_lossy().into_owned();
     let hint = Hint::default();
     let transition = Request {

@@ -118,14 +118,18 @@ impl NameChange<'_> {
         self.possible(place, new)?.into_entry().ok_or(root)?.of_caller(self.asker)
     }
 
-    /// As [`Self::place_of`], unless there can be no such name.
+    /// As [`Self::walk_to_last`], unless there can be no such name.
     fn possible(&self, place: (i32, &Path), new: New) -> Result<LastComponent> {
-        let place = self.place_of(place, new)?;
+        let place = self.walk_to_last(place, new)?;
         if place.is_too_long { Err(Errno::NAMETOOLONG) } else { Ok(place) }
     }
 
     /// Walks to what a path ends in, which may be no name.
-    pub(super) fn place_of(&self, (dirfd, path): (i32, &Path), new: New) -> Result<LastComponent> {
+    pub(super) fn walk_to_last(
+        &self,
+        (dirfd, path): (i32, &Path),
+        new: New,
+    ) -> Result<LastComponent> {
         let trimmed = without_slashes(path);
         let name = Name { dirfd, path: &trimmed, follow: false };
         let attempt = Attempt { name, requested: perm::file::UNLINK, new };

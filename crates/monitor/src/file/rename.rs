@@ -145,8 +145,8 @@ impl NameChange<'_> {
         }
         let old = self.asker.caller.path(from.1)?;
         let new = self.asker.caller.path(to.1)?;
-        let source = self.place_of((from.0, &old), New::No)?;
-        let target = self.place_of((to.0, &new), New::Entry)?;
+        let source = self.walk_to_last((from.0, &old), New::No)?;
+        let target = self.walk_to_last((to.0, &new), New::Entry)?;
         let apart = if source.object.is_some() {
             self.file_system_of(&source, (from.0, &old))?
                 != self.file_system_of(&target, (to.0, &new))?
