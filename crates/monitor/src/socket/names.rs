@@ -3,7 +3,7 @@
 
 use super::{
     Socket, SocketAsker, SocketManager, allow,
-    own::{AbstractName, Hold, Known},
+    own::{AbstractName, BoundSocket, HeldName},
     peers::{Peer, abstract_label},
     ports::{self, OwnPort},
     seen::{abstract_label_for, endpoint, owned},
@@ -92,7 +92,7 @@ pub(super) fn reach(
             let tsid = owned(*asker, own.as_ref().map(|own| own.owner), by_rule)?;
             allow(asker, socket.class, tsid, peer, &object)?;
             let (hold, peer) = match own {
-                Some(Hold { owner, socket }) => (Some(socket), Peer::Inside(owner)),
+                Some(HeldName { owner, socket }) => (Some(socket), Peer::Inside(owner)),
                 None => (None, Peer::Abstract(name.clone())),
             };
             return Ok(Target { _hold: hold, peer: Some(peer), ..Target::default() });
@@ -175,7 +175,7 @@ impl SocketManager {
         state: &MonitorState,
         socket: &OwnedFd,
         name: &[u8],
-    ) -> Result<Option<Hold>> {
+    ) -> Result<Option<HeldName>> {
         let name = AbstractName::reached(socket, name)?;
         Ok(self.endpoints.own.abstract_name((state, self.kept.as_ref()), &name))
     }
@@ -190,7 +190,7 @@ impl SocketManager {
     ) -> Option<(Sid, Sid)> {
         if let Some(name) = name.abstract_name() {
             let own = self.own_abstract_name(state, socket, name);
-            if let Ok(Some(Hold { owner, .. })) = own {
+            if let Ok(Some(HeldName { owner, .. })) = own {
                 return Some((owner, owner));
             }
             return Some(abstract_label(state, name));
@@ -288,7 +288,7 @@ pub(super) fn bind(asker: SocketAsker<'_>, socket: &Socket, address: &Address) -
         // Names that begin like this say who has connected: the monitor alone gives them.
         Kind::Abstract(name) if name.starts_with(PREFIX) => return Err(Errno::ACCESS),
         Kind::Abstract(_) if socket.family == libc::AF_UNIX => {
-            let known = Known::new(*asker, &socket.fd, asker.caller.int(0))?;
+            let known = BoundSocket::new(*asker, &socket.fd, asker.caller.int(0))?;
             supervisor::socket::bind(socket.fd.as_fd(), &address.bytes)?;
             // Without a name given, the kernel has chosen one.
             asker.sockets.endpoints.own.add_abstract(AbstractName::of(&socket.fd)?, known);

@@ -28,7 +28,7 @@ use supervisor::closing::Duplicate;
 #[derive(Debug, Default)]
 pub(crate) struct OwnNames {
     files: Mutex<Files>,
-    abstracts: Mutex<HashMap<AbstractName, Known>>,
+    abstracts: Mutex<HashMap<AbstractName, BoundSocket>>,
 }
 
 #[derive(Debug, Default)]
@@ -60,9 +60,9 @@ impl AbstractName {
     }
 }
 
-/// A socket, and where it was seen last.
+/// A socket that has a name or a port, and where it was seen last.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct BoundSocket {
     pub(super) owner: Sid,
     /// What tells it from all others that ever were (`SO_COOKIE` of socket(7)).
     pub(super) cookie: u64,
@@ -75,12 +75,12 @@ pub(super) struct Known {
 /// Whose the socket behind an abstract name is, and a hold on it: meanwhile nobody else can take
 /// the name.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct HeldName {
     pub(super) owner: Sid,
     pub(super) socket: Duplicate,
 }
 
-impl Known {
+impl BoundSocket {
     /// What is known of a socket that `asker` has at its descriptor `fd`.
     pub(super) fn new(asker: Asker<'_>, socket: &OwnedFd, fd: i32) -> Result<Self> {
         Ok(Self {
@@ -163,7 +163,7 @@ impl OwnNames {
     }
 
     /// The sandbox has bound this abstract name.
-    pub(super) fn add_abstract(&self, name: AbstractName, socket: Known) {
+    pub(super) fn add_abstract(&self, name: AbstractName, socket: BoundSocket) {
         let mut abstracts = self.abstracts();
         if abstracts.len() >= Self::MOST_ABSTRACT {
             abstracts.clear();
@@ -181,7 +181,7 @@ impl OwnNames {
         &self,
         places: (&MonitorState, Option<&KeptSockets>),
         name: &AbstractName,
-    ) -> Option<Hold> {
+    ) -> Option<HeldName> {
         let mut known = *self.abstracts().get(name)?;
         let socket = known.find(places)?;
         if let Some(at) = self.abstracts().get_mut(name)
@@ -189,14 +189,14 @@ impl OwnNames {
         {
             *at = known;
         }
-        Some(Hold { owner: known.owner, socket })
+        Some(HeldName { owner: known.owner, socket })
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn abstracts(&self) -> MutexGuard<'_, HashMap<AbstractName, Known>> {
+    fn abstracts(&self) -> MutexGuard<'_, HashMap<AbstractName, BoundSocket>> {
         self.abstracts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

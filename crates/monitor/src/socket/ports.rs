@@ -6,7 +6,7 @@
 //! sockets of such a run (`options.rs`). Whether it still listens is looked at again once a connect
 //! has come to an end. A server that would listen at every interface listens at the loopback alone.
 
-use super::{Socket, SocketAsker, SocketManager, allow, own::Known, seen::owned};
+use super::{Socket, SocketAsker, SocketManager, allow, own::BoundSocket, seen::owned};
 use crate::state::MonitorState;
 use flask::{AccessVector, Class, Question, Sid, perm};
 use rustix::{
@@ -35,7 +35,7 @@ pub(crate) struct OwnPorts(Mutex<HashMap<(IpAddr, u16), Port>>);
 /// A port, and who has it.
 #[derive(Clone, Copy, Debug)]
 struct Port {
-    socket: Known,
+    socket: BoundSocket,
     serves: Serves,
 }
 
@@ -199,7 +199,7 @@ pub(super) fn bind(asker: SocketAsker<'_>, socket: &Socket, ip: IpAddr, port: u1
         },
         ip => (ip, Serves::One),
     };
-    let known = Known::new(*asker, &socket.fd, asker.caller.int(0))?;
+    let known = BoundSocket::new(*asker, &socket.fd, asker.caller.int(0))?;
     rustix::net::bind(&socket.fd, &of_family(at, port, socket.family))?;
     let bound = bound_at(&socket.fd).ok_or(Errno::ADDRNOTAVAIL)?;
     asker.sockets.endpoints.ports.add(bound, Port { socket: known, serves });

@@ -53,7 +53,7 @@ pub(crate) struct Lineage {
     pub(crate) alike: AtomicBool,
     /// A thread for whose call they could not be told apart.
     pub(crate) failed: AtomicU32,
-    known: Mutex<Known>,
+    known: Mutex<ProcessFacts>,
 }
 
 /// Who is told before a label changes.
@@ -61,7 +61,7 @@ pub(crate) type Tell = Box<dyn Fn() + Send + Sync>;
 
 /// What is known of processes.
 #[derive(Default)]
-struct Known {
+struct ProcessFacts {
     /// Processes that others may be tracing, or whose memory they may read, and when they started.
     watched: HashMap<u32, u64>,
     /// How often a process has entered a domain.
@@ -76,7 +76,7 @@ struct Known {
     tell: Option<Tell>,
 }
 
-impl fmt::Debug for Known {
+impl fmt::Debug for ProcessFacts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.watched.fmt(f)
     }
@@ -113,7 +113,7 @@ impl Processes {
             None if !has_one_domain => return Err(Errno::SRCH),
             filters => filters.unwrap_or_default(),
         };
-        let known = Mutex::new(Known { filters, ..Known::default() });
+        let known = Mutex::new(ProcessFacts { filters, ..ProcessFacts::default() });
         let (alike, failed) = (AtomicBool::new(true), AtomicU32::default());
         Ok(Self::Many(Box::new(Lineage { first, has_one_domain, alike, failed, known })))
     }
@@ -172,7 +172,7 @@ impl Processes {
 }
 
 impl Lineage {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ProcessFacts> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -217,7 +217,7 @@ pub(crate) fn label_generation(state: &MonitorState, pid: u32) -> Result<LabelGe
     }
 }
 
-impl Known {
+impl ProcessFacts {
     /// Gives a process another label, once whoever waits for that has been told.
     fn give_label(&mut self, pid: u32, sid: Sid) -> Result<()> {
         if let Some(tell) = &self.tell {
