@@ -6,6 +6,9 @@
 //! what was granted to whoever asked for it, whatever its own policy says, and that of the run is
 //! never changed for it.
 //!
+//! A file with several labels in the policy of the run has a compound SID, too: nothing is granted
+//! on it that is not granted on each.
+//!
 //! Source: the bounds of Spencer et al., "The Flask Security Architecture", USENIX Security 1999,
 //! as a check by every policy on the way, as the namespaces of SELinux do it.
 //!
