@@ -1,6 +1,7 @@
 //! Labels of files: by rule when an inode is first met, afterwards with the inode.
 
 mod entry;
+mod names;
 mod private;
 
 use entry::{Entry, Pinned, forget_most};
@@ -18,7 +19,7 @@ use flask::{FileKind, InitialSid, Sid};
 use foldhash::quality::RandomState;
 use labelling::PathRules;
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -68,11 +69,12 @@ impl Label {
     }
 
     /// What counts beside a newer label of the file, which lies where the rules said `then` when
-    /// this label was given, and say `now`. `has_other`: they have spoken of another name of it.
-    fn beside(&self, (then, now): (Sid, Sid), has_other: bool) -> BTreeSet<Sid> {
+    /// this label was given: they are about it anew, if `is_anew`. `has_other`: they have spoken of
+    /// another name of it.
+    fn beside(&self, then: Sid, is_anew: bool, has_other: bool) -> BTreeSet<Sid> {
         // Else it has come from elsewhere.
         let is_by_rule = then == self.sid;
-        let stays = then != now && (!is_by_rule || has_other);
+        let stays = is_anew && (!is_by_rule || has_other);
         self.also.iter().copied().chain(stays.then_some(self.sid)).collect()
     }
 
@@ -92,6 +94,8 @@ struct Rules {
     now: Arc<PathRules>,
     /// What the last change was.
     change: RuleChange,
+    /// Labels of places of which it has taken something without another labelling rule.
+    taken: HashSet<Sid>,
 }
 
 /// What a change of the labelling rules does by the names in them.
@@ -129,7 +133,8 @@ impl Labels {
     /// No file is known yet; these rules hold.
     pub fn new(rules: PathRules) -> Self {
         let now = Arc::new(rules);
-        let rules = Rules { before: Arc::clone(&now), now, change: RuleChange::MayTake };
+        let (before, change) = (Arc::clone(&now), RuleChange::MayTake);
+        let rules = Rules { before, now, change, taken: HashSet::new() };
         let rules = ArcSwap::from_pointee(rules);
         let has_forgotten = AtomicBool::new(false);
         let private = Private::default();
@@ -142,40 +147,14 @@ impl Labels {
         Self { private, ..self }
     }
 
-    /// From now on these rules hold.
-    pub fn change(&self, rules: PathRules, change: RuleChange) {
-        let before = self.newest();
-        self.rules.store(Arc::new(Rules { before, now: Arc::new(rules), change }));
+    /// From now on these rules hold. What lies where they say one of `taken` has lost something by
+    /// that, and is labelled as if another rule were about it.
+    pub fn change(&self, rules: PathRules, change: RuleChange, taken: HashSet<Sid>) {
+        let (before, now) = (self.newest(), Arc::new(rules));
+        self.rules.store(Arc::new(Rules { before, now, change, taken }));
         if change == RuleChange::Gives {
             self.forget_given_names();
         }
-    }
-
-    /// What the last change has given by one name is given as far as the others say.
-    fn forget_given_names(&self) {
-        let mut left = Vec::new();
-        let pinned = std::mem::take(&mut *self.pinned());
-        for (inode, mut file) in pinned {
-            let count = file.names.len();
-            file.names.retain(|name| !self.has_changed(name, FileKind::File));
-            if file.names.len() < count {
-                self.lock().remove(&inode);
-                let label = self.by_names(&file.names, &file.entry.label);
-                // Without another name, it is as if it had never been met.
-                let Some(label) = label else { continue };
-                file.entry.label = label;
-            }
-            left.push((inode, file));
-        }
-        self.pinned().extend(left);
-    }
-
-    /// What the rules in force say of a file by all of `names`, that was labelled `old`.
-    fn by_names(&self, names: &BTreeSet<PathBuf>, old: &Label) -> Option<Arc<Label>> {
-        let mut all = names.iter().map(|name| self.of_path(name, FileKind::File));
-        let sid = all.next()?;
-        let also = all.filter(|other| *other != sid).collect::<BTreeSet<_>>().into_iter().collect();
-        Some(Arc::new(Label { before: old.sid, also, ..Label::new(sid, self.newest()) }))
     }
 
     /// The label of a file: its inode's, or, for an inode not met before, that of its path, which
@@ -209,15 +188,6 @@ impl Labels {
         Ok(label)
     }
 
-    /// The names of the file by which rules have spoken of it.
-    fn names(&self, status: &Status, file: FileRef<'_>) -> BTreeSet<PathBuf> {
-        let pinned = self.pinned();
-        let pinned = status.inode().and_then(|inode| pinned.get(&inode));
-        // Not those of one that is gone, and had its number.
-        let own = pinned.filter(|it| it.entry.proof.renewed(status, file).is_some());
-        own.map(|it| it.names.clone()).unwrap_or_default()
-    }
-
     /// The label, under the rules in force, of a file that lies at `path` and had the label
     /// `known`.
     pub fn renewed(&self, known: Option<&Label>, path: &Path, kind: FileKind) -> Arc<Label> {
@@ -241,15 +211,17 @@ impl Labels {
             Some(old) if by_rule(&old.rules) == by_rule(rules) => old.sid,
             _ => by_rule(rules),
         };
-        let (sid, before) = (kept_or_by_rule(&rules.now), kept_or_by_rule(&rules.before));
-        let place = by_rule(&rules.now);
+        let (place, before) = (by_rule(&rules.now), kept_or_by_rule(&rules.before));
+        let is_taken = rules.taken.contains(&place);
+        let sid = if is_taken { place } else { kept_or_by_rule(&rules.now) };
         let gives = || rules.change == RuleChange::Gives && by_rule(&rules.before) != place;
         let is_meant = !has_other && gives();
         // What is about sockets, links and devices is asked by their place alone.
         let is_asked_by_label = matches!(kind, FileKind::File | FileKind::Dir | FileKind::Pipe);
         let mut also = match known {
             Some(old) if is_asked_by_label && !is_meant => {
-                old.beside((by_rule(&old.rules), place), has_other)
+                let then = by_rule(&old.rules);
+                old.beside(then, is_taken || then != place, has_other)
             }
             _ => BTreeSet::new(),
         };
@@ -275,9 +247,11 @@ impl Labels {
         self.rules.load().before.sid(path, kind)
     }
 
-    /// Whether the last change of rules gave files at `path` another label.
+    /// Whether the last change of rules gave files at `path` another label, or took something of
+    /// theirs.
     pub fn has_changed(&self, path: &Path, kind: FileKind) -> bool {
-        self.of_path(path, kind) != self.of_path_before(path, kind)
+        let now = self.of_path(path, kind);
+        now != self.of_path_before(path, kind) || self.rules.load().taken.contains(&now)
     }
 
     /// The labels of the files with a number, also of those that are gone: of those on `device`, or
@@ -293,20 +267,6 @@ impl Labels {
     /// Whether more files were seen than are remembered.
     pub fn has_forgotten(&self) -> bool {
         self.has_forgotten.load(Ordering::Acquire)
-    }
-
-    /// Labels a file by the rules for `path`; of a file with several names, remembers that rules
-    /// have spoken of this one.
-    pub fn relabel(&self, status: &Status, file: FileRef<'_>, path: &Path, has_other_names: bool) {
-        let Ok(label) = self.of_file(status, file, || Ok(path.to_owned())) else { return };
-        if has_other_names
-            && let Some(inode) = status.inode()
-            && let Some(proof) = Proof::of(status, file, &self.kept_alive, true)
-        {
-            let mut names = self.names(status, file);
-            names.insert(path.to_owned());
-            self.pinned().insert(inode, Pinned { entry: Entry { label, proof }, names });
-        }
     }
 
     /// The label that a file at `path` would have if it were first met there.
@@ -369,10 +329,6 @@ impl Labels {
             }
         }
         Some(label)
-    }
-
-    fn pinned(&self) -> MutexGuard<'_, HashMap<Inode, Pinned>> {
-        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers the label, unless nothing would tell the file from later ones with its number.

@@ -24,14 +24,17 @@ pub(super) struct Pinned {
     pub(super) names: BTreeSet<PathBuf>,
 }
 
-/// Forgets the label that most of the files have.
+/// Forgets the label that most of the files have: those first that have no other beside it.
 pub(super) fn forget_most(seen: &mut HashMap<Inode, Entry, RandomState>) {
-    let mut counts: HashMap<Sid, usize> = HashMap::new();
-    for entry in seen.values() {
-        *counts.entry(entry.label.sid).or_default() += 1;
+    let is_plain = |entry: &Entry| entry.label.also().is_empty();
+    let only_plain = seen.values().any(is_plain);
+    let counts = |entry: &Entry| !only_plain || is_plain(entry);
+    let mut labels: HashMap<Sid, usize> = HashMap::new();
+    for entry in seen.values().filter(|entry| counts(entry)) {
+        *labels.entry(entry.label.sid).or_default() += 1;
     }
-    let most = counts.into_iter().max_by_key(|(_, count)| *count).map(|(sid, _)| sid);
-    seen.retain(|_, entry| Some(entry.label.sid) != most);
+    let most = labels.into_iter().max_by_key(|(_, count)| *count).map(|(sid, _)| sid);
+    seen.retain(|_, entry| !counts(entry) || Some(entry.label.sid) != most);
 }
 
 impl Entry {

@@ -1,6 +1,7 @@
 //! Labels of files that are renamed, changed, replaced and forgotten.
 
 use super::*;
+use std::collections::HashSet;
 use std::{
     os::fd::AsFd as _,
     time::{Duration, Instant},
@@ -79,8 +80,8 @@ fn a_label_of_long_ago_is_not_the_one_before() {
     let at = FileRef::Open(file.as_file().as_fd(), own_fds.as_fd());
     let label = || labels.of_file(&status, at, || Ok("/a".into())).unwrap();
     assert_eq!(label().sid, sid(101));
-    labels.change(rules(102), RuleChange::MayTake);
-    labels.change(rules(103), RuleChange::MayTake);
+    labels.change(rules(102), RuleChange::MayTake, HashSet::new());
+    labels.change(rules(103), RuleChange::MayTake, HashSet::new());
     assert_eq!((label().before(), label().sid), (sid(102), sid(103)));
 }
 
@@ -114,8 +115,21 @@ impl Probe {
         std::iter::once(&label.sid).chain(label.also()).map(|sid| sid.get()).collect()
     }
 
+    /// Something of what lies where these rules say `number` is taken, and nothing labelled
+    /// otherwise.
+    fn take(&self, rules: &[flask::FileRule], number: u32) {
+        let taken = HashSet::from([sid(number)]);
+        self.labels.change(PathRules::new(rules).unwrap(), RuleChange::MayTake, taken);
+    }
+
+    /// Rules speak of it by `name`, which is not its only one.
+    fn relabel(&self, name: &str) {
+        let (status, at) = self.at();
+        self.labels.relabel(&status, at, Path::new(name), true);
+    }
+
     fn change(&self, rules: &[flask::FileRule], change: RuleChange) {
-        self.labels.change(PathRules::new(rules).unwrap(), change);
+        self.labels.change(PathRules::new(rules).unwrap(), change, HashSet::new());
     }
 }
 
@@ -146,8 +160,7 @@ fn a_file_with_several_names_has_what_rules_say_of_each() {
     assert_eq!(probe.met("/a"), [1]);
     let pinned = |rules: &[flask::FileRule], change: RuleChange, name: &str| {
         probe.change(rules, change);
-        let (status, at) = probe.at();
-        probe.labels.relabel(&status, at, Path::new(name), true);
+        probe.relabel(name);
     };
     pinned(&[all.clone(), a.clone()], RuleChange::MayTake, "/a");
     assert_eq!((probe.met("/a"), probe.met("/b")), (vec![2], vec![2]));
@@ -164,6 +177,34 @@ fn a_file_with_several_names_has_what_rules_say_of_each() {
 }
 
 #[test]
+fn what_is_taken_under_the_same_rule_is_taken_by_every_name() {
+    let rules = [rule("/.*", 1), rule("/a", 2)];
+    let probe = Probe::new(&rules);
+    assert_eq!(probe.met("/x"), [1]);
+    // By a second name, and by one that it was renamed to.
+    probe.take(&rules, 2);
+    assert!(probe.labels.has_changed(Path::new("/a"), FileKind::File));
+    assert!(!probe.labels.has_changed(Path::new("/x"), FileKind::File));
+    probe.relabel("/a");
+    let (status, at) = probe.at();
+    let label = probe.labels.of_file(&status, at, || Ok("/x".into())).unwrap();
+    assert_eq!((label.sid, label.before(), label.also()), (sid(2), sid(1), &[sid(1)][..]));
+}
+
+#[test]
+fn one_change_about_two_names_of_a_file_counts_for_both() {
+    let probe = Probe::new(&[rule("/.*", 1)]);
+    assert_eq!(probe.met("/b"), [1]);
+    probe.change(&[rule("/.*", 1), rule("/a", 2), rule("/b", 3)], RuleChange::MayTake);
+    probe.relabel("/a");
+    probe.relabel("/b");
+    for name in ["/a", "/b", "/c"] {
+        let labels = probe.met(name);
+        assert!(labels.contains(&2) && labels.contains(&3), "{name}: {labels:?}");
+    }
+}
+
+#[test]
 fn a_flood_of_files_makes_no_label_be_forgotten_but_its_own() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let own_fds = std::fs::File::open("/proc/self/fd").unwrap();
@@ -174,6 +215,10 @@ fn a_flood_of_files_makes_no_label_be_forgotten_but_its_own() {
     let label = |path: &str| labels.of_file(&status, at, || Ok(path.into())).unwrap();
     assert_eq!(label("/denied").sid, sid(2));
     let entry = labels.lock().values().next().unwrap().clone();
+    // A common label with a rare one beside it is rare.
+    let both = Label { also: [sid(2)].into(), ..Label::new(sid(1), labels.newest()) };
+    let rare = Inode { number: 1 << 39, ..status.inode().unwrap() };
+    labels.remember(rare, Entry { label: Arc::new(both), ..entry.clone() });
     for number in 0..3 * Labels::MOST as u64 {
         let inode = Inode { number: number + (1 << 40), ..status.inode().unwrap() };
         let label = labels.label(sid(if number % 3 == 0 { 3 } else { 1 }));
@@ -182,4 +227,5 @@ fn a_flood_of_files_makes_no_label_be_forgotten_but_its_own() {
     assert!(labels.has_forgotten());
     assert!(labels.lock().len() <= Labels::MOST);
     assert_eq!(label("/renamed").sid, sid(2));
+    assert_eq!(labels.lock()[&rare].label.also(), [sid(2)]);
 }

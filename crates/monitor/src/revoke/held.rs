@@ -150,16 +150,15 @@ impl<'a> Comparison<'a> {
         before.map_or(AccessVector::ALL, granted).missing_from(self.granted(ssid, now, tclass))
     }
 
-    fn granted(&self, ssid: Sid, tsid: Sid, tclass: Class) -> AccessVector {
+    pub(super) fn granted(&self, ssid: Sid, tsid: Sid, tclass: Class) -> AccessVector {
         let decision = self.gate.state.server.compute_av(Question { ssid, tsid, tclass });
         decision.map_or(AccessVector::NONE, granted)
     }
 
-    /// What is taken of a file: by its label, and by each that it has beside it.
+    /// What is taken of a file: by its label, and by each that counts beside it.
     pub(super) fn lost_file(&self, ssid: Option<Sid>, label: &Label, class: Class) -> AccessVector {
-        let beside = label.also().iter().map(|sid| (*sid, *sid));
-        let each = beside.chain([(label.before(), label.sid)]);
-        let lost = each.map(|labels| self.lost(ssid, labels, class));
+        let each = label.also().iter().chain([&label.sid]);
+        let lost = each.map(|sid| self.lost(ssid, (label.before(), *sid), class));
         lost.fold(AccessVector::NONE, |all, lost| all | lost)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::gate::Gate;
 use confine::{file_kind, launch::with_raised};
-use flask::FileRule;
+use flask::{FileRule, Sid};
 use inode_labels::{FileRef, Status};
 use labelling::{Tree, literal, stem_dir};
 use rustix::{
@@ -16,11 +16,15 @@ use std::{collections::HashSet, os::fd::AsFd, path::Path};
 /// Files that are looked at for further names of what a new labelling rule is about.
 const MOST_FILES: usize = 100_000;
 
-/// Where the files lie that one list of rules speaks of and the other does not, or otherwise.
-pub(super) fn changed(old: &[FileRule], new: &[FileRule]) -> Vec<Tree> {
+/// Where the files lie that one list of rules speaks of and the other does not, or otherwise, and
+/// those that the new one gives one of the labels `taken`.
+pub(super) fn changed(old: &[FileRule], new: &[FileRule], taken: &HashSet<Sid>) -> Vec<Tree> {
+    let is_taken = |rule: &&FileRule| rule.sid.is_some_and(|sid| taken.contains(&sid));
+    let losing = new.iter().filter(is_taken).map(|rule| reach(&rule.path));
     let key = |rule: &FileRule| (rule.path.clone(), rule.sid);
     let [old, new] = [old, new].map(|rules| rules.iter().map(key).collect::<HashSet<_>>());
     let mut trees: Vec<_> = old.symmetric_difference(&new).map(|(path, _)| reach(path)).collect();
+    trees.extend(losing);
     trees.sort_by(|a, b| (&a.path, !a.deep).cmp(&(&b.path, !b.deep)));
     trees.dedup_by(|inner, outer| {
         inner.path == outer.path || outer.deep && inner.path.starts_with(&outer.path)
@@ -99,7 +103,7 @@ fn is_out_of_reach(path: &Path, error: Errno) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flask::{FileKind, Sid};
+    use flask::FileKind;
 
     fn rules(rules: &[(&str, u32)]) -> Vec<FileRule> {
         let rule = |&(path, sid): &(&str, u32)| FileRule {
@@ -112,7 +116,7 @@ mod tests {
 
     fn between(old: &[(&str, u32)], new: &[(&str, u32)]) -> Vec<(String, bool)> {
         let told = |tree: &Tree| (tree.path.display().to_string(), tree.deep);
-        changed(&rules(old), &rules(new)).iter().map(told).collect()
+        changed(&rules(old), &rules(new), &HashSet::new()).iter().map(told).collect()
     }
 
     #[test]
@@ -131,5 +135,17 @@ mod tests {
         let want = [("/ws".to_owned(), true), ("/wsx".to_owned(), false)];
         assert_eq!(between(&[], &after), want);
         assert_eq!(between(&[], &[("/home/u/[^/]*_history", 1)]), [("/home/u/".to_owned(), true)]);
+    }
+
+    #[test]
+    fn a_tree_that_loses_something_under_the_same_rule_is_looked_through() {
+        let same = rules(&[("/ws(/.*)?", 1), ("/ws/key(/.*)?", 3)]);
+        let taken = HashSet::from([Sid::new(3).unwrap()]);
+        let trees = changed(&same, &same, &taken);
+        let want = Tree { path: "/ws/key".into(), deep: true };
+        assert_eq!(
+            trees.iter().map(|it| (&it.path, it.deep)).collect::<Vec<_>>(),
+            [(&want.path, true)]
+        );
     }
 }

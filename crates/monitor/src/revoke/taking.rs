@@ -1,13 +1,44 @@
 //! Whether a change takes anything from anybody, whoever holds it.
 
 use super::held::{Comparison, Taking};
-use flask::{Class, InitialSid, LabelError, Sid};
-use std::net::IpAddr;
+use confine::{KernelPolicy, PolicyState};
+use flask::{AccessVector, Class, InitialSid, LabelError, Sid};
+use inode_labels::RuleChange;
+use std::{cell::OnceCell, collections::HashSet, net::IpAddr, sync::Arc};
 
 /// Of more labels nobody says that none of them matters.
 const MOST_LABELS: u32 = 10_000;
 
+impl Taking {
+    /// A change of what held before, that labels nothing otherwise as far as is known.
+    pub(super) fn new(old: &Arc<PolicyState>) -> Self {
+        Self { relabels: false, old: Arc::clone(old), known: OnceCell::new() }
+    }
+}
+
 impl Comparison<'_> {
+    /// The labels of places of which `new` takes what it goes on granting elsewhere: a file there
+    /// may have another label by another name, or by where it lay.
+    pub(super) fn taken_labels(&self, new: &KernelPolicy) -> HashSet<Sid> {
+        let labels: HashSet<Sid> = new.labels.files.iter().filter_map(|rule| rule.sid).collect();
+        let mut taken = HashSet::new();
+        if self.named.change == RuleChange::Gives {
+            return taken;
+        }
+        for ssid in &new.plan.domains {
+            for class in [Class::File, Class::Dir, Class::FifoFile] {
+                let granted = labels.iter().map(|tsid| self.granted(*ssid, *tsid, class));
+                let granted = granted.fold(AccessVector::NONE, |all, granted| all | granted);
+                let lost = |tsid: &&Sid| {
+                    let lost = self.lost(Some(*ssid), (**tsid, **tsid), class);
+                    !(lost & granted).is_empty()
+                };
+                taken.extend(labels.iter().filter(lost));
+            }
+        }
+        taken
+    }
+
     /// Whether something is granted no longer, or labelled otherwise.
     pub(super) fn takes(&self) -> bool {
         let Taking { relabels, old, known } = &self.taking;

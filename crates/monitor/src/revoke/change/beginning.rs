@@ -12,13 +12,12 @@ use crate::{
     },
 };
 use confine::{Exactness, KernelPolicy, PolicyState, Rights, refuse_taken};
-use flask::Seqno;
+use flask::{Seqno, Sid};
 use inode_labels::RuleChange;
 use labelling::Tree;
 use rustix::io::Result;
 use std::{
-    cell::OnceCell,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
     time::Instant,
 };
@@ -39,14 +38,17 @@ impl<'a> PolicyTransition<'a> {
         let old = gate.state.policy.load_full();
         let out_of_reach = gate.settled.out_of_reach(&old.plan, &policy.plan);
         let nothing = sealed_nothing()?;
-        let changed = changed(&old.files, &policy.labels.files);
+        let mut comparison = Comparison::new(gate, Taking::new(&old), named);
+        let taken = comparison.taken_labels(&policy);
+        let changed = changed(&old.files, &policy.labels.files, &taken);
+        comparison.taking.relabels = !changed.is_empty();
         let (prepared, began) = (asked.elapsed(), Instant::now());
         let changes_files =
             !(policy.plan.same_files(&old.plan) && policy.first.same_files(&old.first));
         let seqno = gate.state.server.seqno()?;
         let stuck = gate.state.targets.quiesce.close(SLOW_CALL);
         let exactness = still_exact(&old.exactness, changes_files);
-        put_in_force(gate, policy, exactness, (named.change, seqno));
+        put_in_force(gate, policy, exactness, (comparison.named.change, taken, seqno));
         let receipt = Receipt {
             prepared,
             out_of_reach,
@@ -54,9 +56,6 @@ impl<'a> PolicyTransition<'a> {
             complete: true,
             ..Receipt::default()
         };
-        let relabels = !changed.is_empty();
-        let taking = Taking { relabels, old: Arc::clone(&old), known: OnceCell::new() };
-        let comparison = Comparison::new(gate, taking, named);
         if mode == RevokeMode::End {
             let losing = old.plan.domains.iter().filter(|ssid| comparison.loses(**ssid));
             ending.splice(..0, losing.map(|ssid| (*ssid, "everything".to_owned())));
@@ -110,10 +109,10 @@ fn put_in_force(
     gate: &Gate,
     policy: KernelPolicy,
     exactness: Exactness,
-    (change, seqno): (RuleChange, Seqno),
+    (change, taken, seqno): (RuleChange, HashSet<Sid>, Seqno),
 ) {
     let KernelPolicy { plan, first, labels, rules, .. } = policy;
-    gate.state.labels.change(rules, change);
+    gate.state.labels.change(rules, change, taken);
     gate.sockets.endpoints.change(&labels);
     let now = PolicyState { plan, first, exactness, files: labels.files };
     gate.state.policy.store(Arc::new(now));
