@@ -11,6 +11,7 @@ pub(super) const CASES: &[Case] = cases![
     a_file_that_gets_a_denied_name_is_read_by_neither,
     a_file_that_gets_a_denied_name_is_not_read_by_a_known_path,
     what_lies_at_the_name_that_is_revoked_is_taken,
+    what_is_taken_under_the_same_rules_is_taken_by_every_name,
     a_directory_that_gets_a_denied_or_guarded_name_takes_nothing_new,
 ];
 
@@ -151,6 +152,43 @@ fn what_lies_at_the_name_that_is_revoked_is_taken(stage: &Stage) {
     let ran = running.stop();
     let got = std::fs::read_to_string(stage.work().join("got"));
     assert_eq!(got.as_deref().ok(), Some(""), "{}{}", ran.out(), ran.err());
+}
+
+/// Each profile, the names that the run gives the file, and the change: the label of the place
+/// stays, and loses something; or two names get labels by one change.
+fn what_is_taken_under_the_same_rules_is_taken_by_every_name(stage: &Stage) {
+    let own = "files.write = [\"${workspace}/data\"]\n";
+    let denied = format!("{own}files.deny = [\"${{workspace}}/data\"]\n");
+    let two = "files.readonly = [\"${workspace}/a\"]\nfiles.deny = [\"${workspace}/data\"]\n";
+    for (before, names, change) in [
+        (own, "ln f data/f; ln f a/f", None),
+        (own, "ln f data/f; ln f a/f", Some(denied.as_str())),
+        (own, "mv f data/f; ln -s ../data/f a/f; ln -s data/f f", Some(denied.as_str())),
+        ("", "ln f data/f; ln f a/f", Some(two)),
+    ] {
+        stage.prepare("rm -rf f log stop a data; mkdir a data; echo secret > f");
+        let script = format!(
+            "{names}; exec 7<f 8<data/f; {}",
+            super::LOOP.replace(
+                "ATTEMPT",
+                "cat f a/f data/f | grep . || { head -c1 <&7 || head -c1 <&8; } | grep ."
+            )
+        );
+        let first = super::profile(stage, before);
+        let call = Call { profile: Some(&first), ..stage.call() };
+        let running = Running::start(stage, call, &script);
+        assert_eq!(running.attempt(), "yes");
+        let receipt = match change {
+            Some(rules) => {
+                let profile = super::profile(stage, rules);
+                done(stage, &["policy", "load", "last", &profile])
+            }
+            None => done(stage, &["revoke", "--file", "data"]),
+        };
+        assert!(receipt.contains("complete after"), "{receipt}");
+        assert_eq!(running.attempt(), "no", "{names}, {change:?}: {receipt}");
+        running.stop();
+    }
 }
 
 fn a_directory_that_gets_a_denied_or_guarded_name_takes_nothing_new(stage: &Stage) {
