@@ -145,8 +145,11 @@ pub(crate) fn run(args: &RunLayersArgs) -> anyhow::Result<()> {
     let undo = args.undo.as_deref().map_or_else(Vec::new, shell);
     let study = conditions.layers(&args.command, &undo)?;
     let outcome = show::measure(study, &args.measure.show)?;
-    let measured = outcome.rows.iter().any(|row| row.setting > 0 && row.wall_s.is_some());
-    anyhow::ensure!(measured, "nothing could be measured");
+    if !show::is_measured(&outcome) {
+        // The rows say why.
+        show::sheets(&outcome.sheets(), &outcome, &args.measure.show)?;
+        anyhow::bail!("nothing could be measured");
+    }
     let mut sheets = outcome.sheets();
     sheets.push(steps(&outcome));
     let mut headline = headline(&outcome);

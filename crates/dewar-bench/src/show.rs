@@ -37,7 +37,8 @@ pub(crate) fn studies(
     Ok(outcomes)
 }
 
-fn is_measured(outcome: &ExperimentResult) -> bool {
+/// Whether there is a figure of anything but the first setting.
+pub(crate) fn is_measured(outcome: &ExperimentResult) -> bool {
     outcome.rows.iter().any(|row| row.setting > 0 && row.wall_s.is_some())
 }
 

@@ -16,7 +16,8 @@ Examples:
   dewar run --audit - -- ls                   every decision, as JSON lines on standard error
   dewar run --dry-run -p agent -- claude      what would be laid down; nothing is run
 
-Inside, DEWAR_RUN begins with the run's id. For a mark in the prompt, write into .bashrc:
+Inside, DEWAR_RUN begins with the run's id. For a mark in the prompt, in a .bashrc that the
+profile lets bash read:
   PS1='${DEWAR_RUN:+[dewar ${DEWAR_RUN%%:*}] }'$PS1
 
 Inside of a run, the command may do what both profiles grant, in a domain of its own:

@@ -205,7 +205,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "build-file",
         severity: Severity::Low,
-        claim: "Changes the Makefile, and nobody is told.",
+        claim: "Changes the Makefile.",
         source: "make(1)",
         outside: |stage| {
             stage.file("work/Makefile", "all:\n")?;
@@ -218,7 +218,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "virtual-environment",
         severity: Severity::Medium,
-        claim: "Puts a program into .venv/bin, and nobody is told.",
+        claim: "Puts a program into .venv/bin.",
         source: "Python docs, venv",
         outside: |stage| in_file(stage, ".venv/bin/python3", "a program is in .venv/bin"),
         attack: |scene| {
@@ -229,7 +229,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "link-outside",
         severity: Severity::Medium,
-        claim: "Leaves a link that leads a program outside to a secret, and nobody is told.",
+        claim: "Leaves a link that leads a program outside to a secret.",
         source: "CVE-2025-53109 (filesystem MCP server, links)",
         outside: |stage| {
             stage.secret()?;
