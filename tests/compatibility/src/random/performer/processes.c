@@ -150,14 +150,18 @@ static void trace_child(int at, int seize) {
 	report_end(at, child);
 }
 
-/* A signal that is blocked, sent with a value, and taken by waiting for it. */
+/* A signal that is blocked, sent with a value, and taken by waiting for it. Those of the user's other
+ * processes that wait count for its limit. */
 static void queue_signal(int at, int value) {
 	sigset_t set, before, pending;
 	siginfo_t info = {0};
 	struct timespec soon = {0, 100 * 1000 * 1000};
 	sigemptyset(&set), sigaddset(&set, SIGRTMIN + 1);
 	pthread_sigmask(SIG_BLOCK, &set, &before);
-	answer(at, sigqueue(getpid(), SIGRTMIN + 1, (union sigval){value}));
+	int sent, tries = 100;
+	while ((sent = sigqueue(getpid(), SIGRTMIN + 1, (union sigval){value})) && errno == EAGAIN && tries--)
+		usleep(1000);
+	answer(at, sent);
 	sigpending(&pending);
 	int is_pending = sigismember(&pending, SIGRTMIN + 1);
 	long result = sigtimedwait(&set, &info, &soon);
