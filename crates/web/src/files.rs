@@ -12,7 +12,10 @@ use bytes::Bytes;
 use flask::Sid;
 use plugin_host::Image;
 use rustix::{
-    fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat, openat2, readlink},
+    fs::{
+        AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat, openat2,
+        readlink, statat,
+    },
     io::Errno,
 };
 use std::{
@@ -39,10 +42,7 @@ pub(crate) const SMALL: u64 = 32 << 10;
 const TRIES: usize = 100;
 
 /// The directory that is served.
-pub(crate) struct Root {
-    fd: OwnedFd,
-    pub(crate) path: PathBuf,
-}
+pub(crate) struct Root(OwnedFd);
 
 /// What a path leads to.
 pub(crate) enum Found {
@@ -51,8 +51,8 @@ pub(crate) enum Found {
 }
 
 /// What tells one state of a file from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Version {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Version {
     device: u64,
     inode: u64,
     len: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Served {
     pub(crate) fields: Vec<u8>,
     pub(crate) sid: Sid,
     pub(crate) hint: Hint,
-    version: Version,
+    pub(crate) version: Version,
     small: OnceLock<Option<Bytes>>,
     gzip: OnceLock<Option<Bytes>>,
     image: OnceLock<Arc<Image>>,
@@ -80,10 +80,8 @@ pub(crate) struct Served {
 
 impl Root {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let path = path.canonicalize()?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = open(&path, flags, Mode::empty())?;
-        Ok(Self { fd, path })
+        Ok(Self(open(path, flags, Mode::empty())?))
     }
 
     /// Opens what `path` leads to: a regular file or a directory, and never anything outside.
@@ -92,7 +90,7 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..TRIES {
-            match openat2(&self.fd, OsStr::from_bytes(path), flags, Mode::empty(), resolve) {
+            match openat2(&self.0, OsStr::from_bytes(path), flags, Mode::empty(), resolve) {
                 // Somebody has renamed something on the way.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 // In a sandbox of Dewar, and on old kernels, there is no such call.
@@ -118,9 +116,9 @@ impl Root {
             if part == b".." {
                 return Err(Errno::XDEV);
             }
-            at = Some(open_at(at.as_ref().unwrap_or(&self.fd), part, on_the_way)?);
+            at = Some(open_at(at.as_ref().unwrap_or(&self.0), part, on_the_way)?);
         }
-        open_at(at.as_ref().unwrap_or(&self.fd), name, flags)
+        open_at(at.as_ref().unwrap_or(&self.0), name, flags)
     }
 }
 
@@ -150,27 +148,29 @@ impl Files {
         path: &[u8],
         before: Option<&Arc<Served>>,
     ) -> rustix::io::Result<Found> {
-        let fd = self.root.open_beneath(path)?;
-        let status = fstat(&fd)?;
-        match FileType::from_raw_mode(status.st_mode) {
-            FileType::Directory => Ok(Found::Directory(fd)),
-            FileType::RegularFile => {
-                let version = Version::of(&status);
-                if let Some(before) = before.filter(|before| before.version == version) {
-                    return Ok(Found::File(Arc::clone(before)));
-                }
-                Ok(Found::File(Arc::new(self.served(fd, path, version))))
+        for _ in 0..TRIES {
+            let fd = self.root.open_beneath(path)?;
+            let status = fstat(&fd)?;
+            match FileType::from_raw_mode(status.st_mode) {
+                FileType::Directory => return Ok(Found::Directory(fd)),
+                FileType::RegularFile => {}
+                // Devices, pipes and sockets are not content.
+                _ => return Err(Errno::ACCESS),
             }
-            // Devices, pipes and sockets are not content.
-            _ => Err(Errno::ACCESS),
+            let version = Version::of(&status);
+            if let Some(before) = before.filter(|before| before.version == version) {
+                return Ok(Found::File(Arc::clone(before)));
+            }
+            match place(&fd) {
+                // It was replaced meanwhile: what lies there now is meant.
+                Err(Errno::AGAIN) => {}
+                Err(error) => return Err(error),
+                Ok(lies) => {
+                    return Ok(Found::File(Arc::new(self.served(fd, (path, &lies), version))));
+                }
+            }
         }
-    }
-
-    /// Where `path`, which is open, really lies, after all symbolic links.
-    fn lies(&self, fd: &OwnedFd, path: &[u8]) -> PathBuf {
-        let lies = readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new());
-        let lies = lies.map(|name| PathBuf::from(OsStr::from_bytes(name.as_bytes())));
-        lies.unwrap_or_else(|_| self.root.path.join(OsStr::from_bytes(path)))
+        Err(Errno::AGAIN)
     }
 
     /// Whether an entry of the directory `at` is listed to requests of this label: a file that they
@@ -179,9 +179,9 @@ impl Files {
         &self,
         ssid: Sid,
         (directory, at): (&OwnedFd, &[u8]),
-    ) -> impl Fn(&[u8], FileType) -> bool {
-        let lies = self.lies(directory, at);
-        move |name, kind| match kind {
+    ) -> rustix::io::Result<impl Fn(&[u8], FileType) -> bool> {
+        let lies = place(directory)?;
+        Ok(move |name: &[u8], kind| match kind {
             FileType::RegularFile | FileType::Directory => {
                 let sid = self.manager.file(&lies.join(OsStr::from_bytes(name)));
                 self.manager.would_read(ssid, sid)
@@ -189,17 +189,16 @@ impl Files {
             // It may lead anywhere.
             FileType::Symlink | FileType::Unknown => match self.find(&within(at, name), None) {
                 Ok(Found::File(file)) => self.manager.would_read(ssid, file.sid),
-                Ok(Found::Directory(fd)) => {
-                    self.manager.would_read(ssid, self.manager.file(&self.lies(&fd, at)))
-                }
+                Ok(Found::Directory(fd)) => place(&fd)
+                    .is_ok_and(|lies| self.manager.would_read(ssid, self.manager.file(&lies))),
                 Err(_) => false,
             },
             _ => false,
-        }
+        })
     }
 
-    fn served(&self, fd: OwnedFd, path: &[u8], version: Version) -> Served {
-        let sid = self.manager.file(&self.lies(&fd, path));
+    fn served(&self, fd: OwnedFd, (path, lies): (&[u8], &Path), version: Version) -> Served {
+        let sid = self.manager.file(lies);
         let (seconds, nanos) = version.modified;
         let modified = UNIX_EPOCH + Duration::from_secs(seconds.max(0) as u64);
         let etag = format!("\"{:x}-{:x}-{:x}\"", version.len, seconds, nanos);
@@ -300,6 +299,19 @@ impl Drop for Served {
         let gzip = self.gzip.get().and_then(Option::as_ref).map_or(0, Bytes::len);
         self.images.fetch_sub(image + gzip, Relaxed);
     }
+}
+
+/// Where `fd` really lies, after all symbolic links; [`Errno::AGAIN`] if it lies there no more. The
+/// kernel makes up a name for what was replaced or removed, whose label is another.
+fn place(fd: &OwnedFd) -> rustix::io::Result<PathBuf> {
+    let name = readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new());
+    let path = PathBuf::from(OsStr::from_bytes(name.map_err(|_| Errno::ACCESS)?.as_bytes()));
+    let own = fstat(fd)?;
+    let is_it = |it: Stat| (it.st_dev, it.st_ino) == (own.st_dev, own.st_ino);
+    if statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(is_it) {
+        return Ok(path);
+    }
+    Err(Errno::AGAIN)
 }
 
 /// The path of `name` in the directory `at`.

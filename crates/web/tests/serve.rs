@@ -7,6 +7,8 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     os::unix::fs::symlink,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
 };
 use web::{Config, Listen, Server};
 
@@ -179,6 +181,51 @@ fn nothing_outside_of_root_is_served() {
         assert!(!reply.text().contains("secret\n") && reply.text() != "secret", "{path}");
     }
     assert_eq!(get(address, "/sub/inside").text(), "0123456789", "links inside lead on");
+    server.end();
+}
+
+#[test]
+fn a_file_has_its_own_label_while_it_is_replaced() {
+    const RULES: &str = r#"
+(type draft_t) (roletype object_r draft_t)
+(filecon "ROOT/draft\.txt" any (dewar_u object_r draft_t ((s0) (s0))))
+"#;
+    const PAIR: &str = "GET /draft.txt HTTP/1.1\r\nHost: t\r\n\r\n\
+                        GET /public.txt HTTP/1.1\r\nHost: t\r\n\r\n";
+    let mut site = Site::new();
+    let (root, new) = (site.root(), site.directory.path().join("new"));
+    let path = root.canonicalize().unwrap().display().to_string().replace('.', "\\.");
+    let policy = site.directory.path().join("site.cil");
+    fs::write(&policy, RULES.replace("ROOT", &path)).unwrap();
+    site.config.policy = vec![policy];
+    let replace = |name: &str| {
+        fs::write(&new, "x").unwrap();
+        fs::rename(&new, root.join(name)).unwrap();
+    };
+    replace("draft.txt");
+    replace("public.txt");
+    let server = site.start();
+    let asked = PAIR.repeat(2000) + "GET /none HTTP/1.0\r\n\r\n";
+    let over = AtomicBool::new(false);
+    let all = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                replace("draft.txt");
+                replace("public.txt");
+            }
+        });
+        let all = raw(server.addresses()[0], asked.as_bytes());
+        over.store(true, Ordering::Relaxed);
+        all
+    });
+    let mut rest = all.as_slice();
+    for _ in 0..2000 {
+        for want in [403, 200] {
+            let (reply, others) = split(rest);
+            assert_eq!(reply.status, want, "{}", reply.text());
+            rest = others;
+        }
+    }
     server.end();
 }
 

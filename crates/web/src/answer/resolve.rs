@@ -124,7 +124,7 @@ impl Responder {
         if !site.config.list {
             return Err(Failure(404));
         }
-        let lists = site.files.lists(label, (&fd, at));
+        let lists = site.files.lists(label, (&fd, at)).map_err(status)?;
         let page = listing::page(&fd, at, lists).map_err(status)?;
         self.fields.extend_from_slice(b"Content-Type: text/html; charset=utf-8\r\n");
         Ok(Resolved::Answer(Answer::new(200, Body::Bytes(page.into()))))
