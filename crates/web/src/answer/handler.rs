@@ -20,6 +20,9 @@ impl Responder {
             binding.counters[self.index].denied.add(1);
             return Err(Failure(403));
         }
+        if !self.has_room {
+            return Err(Failure(503));
+        }
         let mut request = Vec::with_capacity(512 + ask.body.len());
         head_of(ask, &mut request);
         request.extend_from_slice(b"\r\n");

@@ -101,6 +101,8 @@ pub(crate) struct Responder {
     index: usize,
     /// The header fields of the last answer, each with the end of its line.
     pub(crate) fields: Vec<u8>,
+    /// Whether a plugin's reply could be kept until its client takes it; else plugins answer 503.
+    pub(crate) has_room: bool,
 }
 
 impl Responder {
@@ -119,6 +121,7 @@ impl Responder {
             dates: Dates::default(),
             index,
             fields: Vec::with_capacity(1024),
+            has_room: true,
         }
     }
 

@@ -54,6 +54,9 @@ impl Responder {
             self.complain(ask, binding, &why);
             return Err(Failure(503));
         }
+        if !self.has_room {
+            return Err(Failure(503));
+        }
         let mut lease = self.lease(ask, binding)?;
         let image = file.image().map_err(|error| not_read(&error))?;
         let begun = Instant::now();

@@ -7,6 +7,7 @@ mod head;
 mod modern;
 mod out;
 mod pace;
+mod share;
 pub(crate) mod tls;
 mod worker;
 

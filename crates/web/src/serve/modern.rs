@@ -1,35 +1,25 @@
 //! TLS and HTTP/2, by hyper, on a thread beside each worker.
 
+mod exchange;
+
 use super::{
     Listener,
     begun::Begun,
-    body::{BUFFERED, Content, PIECE, Tally, Waiting, pass_over},
-    head::{bytes_of, has_wrong_host, may_be_read_otherwise},
-    pace::{Fares, Pace, Paced, UnderWay},
+    body::PIECE,
+    pace::{Fares, Pace, Paced, Streams, UnderWay},
+    share::{Share, Tallies},
     tls::Acceptor,
 };
-use crate::{
-    answer::{Answer, Ask, Body, Record, Responder},
-    http::head::MAX_FIELDS,
-    server::Shared,
-};
-use bytes::Bytes;
+use crate::{answer::Responder, http::head::MAX_FIELDS, server::Shared};
 use flask::Sid;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use httparse::{EMPTY_HEADER, Header, Status};
-use hyper::{
-    Request, Response,
-    body::{Body as _, Incoming},
-    rt::Executor,
-    service::service_fn,
-};
+use hyper::service::service_fn;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::conn::auto::Builder,
 };
 use std::{
     cell::{Cell, RefCell},
-    future::{Future, poll_fn},
+    future::{Future as _, poll_fn},
     io,
     net::IpAddr,
     os::fd::OwnedFd,
@@ -84,10 +74,20 @@ impl Handle {
 struct Local {
     shared: Arc<Shared>,
     responder: RefCell<Responder>,
-    waiting: Tally,
-    /// Bytes of requests that may still come.
-    incoming: Tally,
+    /// Bytes of replies that are not taken yet.
+    replies: RefCell<Tallies>,
+    /// Bytes of requests that are not all there yet.
+    requests: RefCell<Tallies>,
     open: Cell<usize>,
+}
+
+/// Whose requests come by one connection.
+struct Client {
+    label: Sid,
+    peer: Option<IpAddr>,
+    pace: Rc<Pace>,
+    replies: Arc<Share>,
+    requests: Arc<Share>,
 }
 
 /// Starts the thread.
@@ -103,8 +103,8 @@ pub(super) fn start(
     let named = thread::Builder::new().name(format!("web h2 {index}"));
     let thread = named.spawn(move || {
         let responder = RefCell::new(Responder::new(&shared, index));
-        let (waiting, incoming, open) = (Tally::default(), Tally::default(), Cell::new(0));
-        let local = Rc::new(Local { shared, responder, waiting, incoming, open });
+        let (replies, requests, open) = Default::default();
+        let local = Rc::new(Local { shared, responder, replies, requests, open });
         LocalSet::new().block_on(&runtime, run(local, receiver, listeners));
     })?;
     Ok((Handle(sender), thread))
@@ -216,7 +216,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let limits = local.responder.borrow().site.config.limits;
-    let builder = Builder::new(Here);
+    let (pace, own) = (Pace::new(), Rc::clone(local));
+    let builder = Builder::new(Streams(Rc::clone(&pace)));
     let mut builder = if modern { builder.http2_only() } else { builder };
     let time = Duration::from_millis(limits.request_ms.into());
     builder
@@ -237,11 +238,13 @@ where
         .max_local_error_reset_streams(RESETS)
         .keep_alive_interval(Some(Duration::from_millis(limits.idle_ms.max(1000).into())))
         .keep_alive_timeout(Duration::from_secs(10));
-    let (own, pace) = (Rc::clone(local), Pace::new());
     let stream = Paced { stream, pace: Rc::clone(&pace) };
-    let paced = Rc::clone(&pace);
+    let replies = local.replies.borrow_mut().share(peer);
+    let requests = local.requests.borrow_mut().share(peer);
+    let client = Rc::new(Client { label, peer, pace: Rc::clone(&pace), replies, requests });
     let service = service_fn(move |request| {
-        answer(Rc::clone(&own), UnderWay::new(&paced), request, (label, peer))
+        let under_way = UnderWay::new(&client.pace);
+        exchange::answer(Rc::clone(&own), Rc::clone(&client), under_way, request)
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut told = false;
@@ -263,133 +266,4 @@ where
         connection.as_mut().poll(context).map(drop)
     })
     .await;
-}
-
-async fn answer(
-    local: Rc<Local>,
-    under_way: UnderWay,
-    request: Request<Incoming>,
-    (label, peer): (Sid, Option<IpAddr>),
-) -> Result<Response<Content>, io::Error> {
-    let begun = Instant::now();
-    let (parts, body) = request.into_parts();
-    let target = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-    let limits = local.responder.borrow().site.config.limits;
-    let wanted = local.responder.borrow().wants_body(target);
-    let time = Duration::from_millis(limits.request_ms.into());
-    // What may come is counted before it does, and what has come of its head with it.
-    let most = body.size_hint().upper().map_or(limits.body_bytes, |most| most as usize);
-    let most = if wanted { most.min(limits.body_bytes) } else { 0 };
-    let coming = Waiting::new(&local.incoming, most + bytes_of(&parts));
-    let body = if has_wrong_host(&parts) {
-        Err(400)
-    } else if local.incoming.load(Relaxed) > limits.waiting_bytes {
-        Err(503)
-    } else if wanted {
-        match timeout(time, Limited::new(body, limits.body_bytes).collect()).await {
-            Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(413),
-            // It is not what its head says: hyper ends the stream, or the connection.
-            Ok(Err(error)) => return Err(io::Error::other(error)),
-            Err(_) => Err(408),
-        }
-    } else {
-        if parts.version == http::Version::HTTP_2
-            && let Ok(passed) = timeout(time, pass_over(body, limits.body_bytes)).await
-        {
-            passed.map_err(io::Error::other)?;
-        }
-        Ok(Bytes::new())
-    };
-    let mut fields = Vec::with_capacity(parts.headers.len() + 1);
-    let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-    if let Some(host) = authority.filter(|_| !parts.headers.contains_key("host")) {
-        fields.push(Header { name: "host", value: host.as_bytes() });
-    }
-    for (name, value) in &parts.headers {
-        fields.push(Header { name: name.as_str(), value: value.as_bytes() });
-    }
-    let version = if parts.version == http::Version::HTTP_2 { "HTTP/2.0" } else { "HTTP/1.1" };
-    let (body, refused) = match body {
-        Ok(body) => (body, None),
-        Err(status) => (Bytes::new(), Some(status)),
-    };
-    let method = parts.method.as_str();
-    let ask = Ask { method, target, fields: &fields, body: &body, label, peer, version };
-    let mut responder = local.responder.borrow_mut();
-    responder.refresh();
-    let crowded = local.waiting.load(Relaxed) > BUFFERED;
-    let answer = match refused.or(crowded.then_some(503)) {
-        Some(status) => responder.refusal(crate::http::head::refuse(status, "")),
-        None => responder.respond(&ask),
-    };
-    drop(coming);
-    let mut response = response(&local, &mut responder, &ask, (answer, begun));
-    if may_be_read_otherwise(&parts, under_way.has_bare_line_feed()) {
-        let close = http::HeaderValue::from_static("close");
-        response.headers_mut().insert("connection", close);
-    }
-    response.body_mut().until_gone(under_way);
-    Ok(response)
-}
-
-/// An answer, as hyper takes it.
-fn response(
-    local: &Local,
-    responder: &mut Responder,
-    ask: &Ask<'_>,
-    (answer, begun): (Answer, Instant),
-) -> Response<Content> {
-    let Answer { status, body, len, plugin } = answer;
-    let content = match body {
-        Body::Empty => Content::bytes(Bytes::new(), Waiting::new(&local.waiting, 0)),
-        Body::Bytes(bytes) => {
-            // Files' content is there anyway; what plugins reply is not.
-            let own = if plugin.is_some() { bytes.len() } else { 0 };
-            Content::bytes(bytes, Waiting::new(&local.waiting, own))
-        }
-        Body::File(file, from, to) => Content::file(file, (from, to), &local.waiting),
-        Body::Reply(mut lease, len) => {
-            let bytes = Bytes::copy_from_slice(lease.session.reply(len));
-            responder.pool.give_back(lease);
-            let waiting = Waiting::new(&local.waiting, bytes.len());
-            Content::bytes(bytes, waiting)
-        }
-    };
-    let mut response = Response::new(content);
-    *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();
-    let headers = response.headers_mut();
-    headers.insert("server", http::HeaderValue::from_static("dewar"));
-    if ask.method == "HEAD" && status != 304 && status != 204 {
-        headers.insert("content-length", len.into());
-    }
-    let mut text = responder.fields.clone();
-    text.extend_from_slice(b"\r\n");
-    let mut room = [EMPTY_HEADER; MAX_FIELDS];
-    if let Ok(Status::Complete((_, fields))) = httparse::parse_headers(&text, &mut room) {
-        for field in fields {
-            let name = http::HeaderName::from_bytes(field.name.as_bytes());
-            let value = http::HeaderValue::from_bytes(field.value);
-            if let (Ok(name), Ok(value)) = (name, value) {
-                headers.append(name, value);
-            }
-        }
-    }
-    let bytes = if ask.method == "HEAD" { 0 } else { len };
-    let us = begun.elapsed().as_micros() as u64;
-    let plugin = plugin.as_ref().map(|binding| binding.name.as_str());
-    responder.done(ask, Record { status, bytes, us, plugin });
-    response
-}
-
-/// Runs hyper's tasks on this thread.
-#[derive(Clone, Copy)]
-struct Here;
-
-impl<F: Future + 'static> Executor<F> for Here {
-    fn execute(&self, future: F) {
-        spawn_local(async move {
-            future.await;
-        });
-    }
 }

@@ -1,6 +1,8 @@
 //! A server in this process, and a client that says exactly what it is told.
 #![allow(dead_code)]
 
+pub(crate) mod h2;
+
 use std::{
     fs,
     io::{Read as _, Write as _},
