@@ -12,7 +12,8 @@ pub enum CallFailure {
     /// The policy does not let the host call it.
     #[error("the policy denies the call")]
     Denied,
-    /// It failed too often; replace it to have it called again.
+    /// It failed too often, at all or on what it was to be called on; replace it to have it called
+    /// again at once.
     #[error("the plugin is quarantined after repeated faults")]
     Quarantined,
     /// It used up its time; where it was then, if that is known.
@@ -39,6 +40,11 @@ impl CallFailure {
             CallError::Timeout => Self::Timeout(spot.cloned()),
             error => Self::Fault(format!("{error}{}", at(spot))),
         }
+    }
+
+    /// The host's lack of room is not the plugin's fault.
+    pub(crate) fn is_the_plugins(&self) -> bool {
+        !matches!(self, Self::NoRoom(_) | Self::Unavailable(_))
     }
 }
 

@@ -184,7 +184,8 @@ impl PluginHost {
                     sid: version.plugin.sid,
                     target: version.target,
                     version: version.number,
-                    quarantined: version.is_quarantined(),
+                    quarantined: version.is_quarantined()
+                        || version.suspects.have(version.plugin.limits.faults),
                     stats: entry.shared.counters.read(),
                 }
             })

@@ -71,6 +71,7 @@ mod session;
 mod spec;
 mod spots;
 mod state;
+mod suspects;
 mod sys;
 mod target;
 mod version;

@@ -18,7 +18,8 @@ pub struct Limits {
     pub state_bytes: usize,
     /// Text that one call may log.
     pub log_bytes: usize,
-    /// Faults in a row after which it is not called any more, until it is replaced.
+    /// Faults in a row after which it is not called any more, until it is replaced. In a session
+    /// that says what it is called on: not on that, for a minute.
     pub faults: u32,
 }
 

@@ -115,7 +115,7 @@ pub struct PluginInfo {
     pub target: Target,
     /// 1 when loaded, one more with every replacement.
     pub version: u64,
-    /// It is not called any more until it is replaced.
+    /// It is not called any more, at all or on something.
     pub quarantined: bool,
     /// How it has fared.
     pub stats: PluginStats,

@@ -6,6 +6,7 @@ use crate::{
 };
 use flask::{Sid, perm::plugin};
 use std::{
+    hash::Hash,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Instant,
 };
@@ -62,6 +63,44 @@ impl Session {
     /// request.
     #[inline]
     pub fn run(&mut self) -> Result<usize, CallFailure> {
+        match self.attempt()? {
+            Ok(len) => {
+                self.version.note_reply();
+                Ok(len)
+            }
+            Err(failure) => {
+                self.version.note_failure(&failure);
+                Err(failure)
+            }
+        }
+    }
+
+    /// The same, for callers whose clients choose what the plugin is called on: a failure counts
+    /// against calls on that `object` alone, and a quarantine ends after a minute. So no client can
+    /// have the plugin quarantined for what others ask for.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::run`].
+    #[inline]
+    pub fn run_on(&mut self, object: &impl Hash) -> Result<usize, CallFailure> {
+        let most = self.version.plugin.limits.faults;
+        let before = self.version.suspects.faults_on(object, most);
+        let before = before.ok_or(CallFailure::Quarantined)?;
+        let result = self.attempt()?;
+        match &result {
+            Ok(_) if before > 0 => self.version.suspects.forget(object),
+            Err(failure) if failure.is_the_plugins() => {
+                self.version.suspects.note_failure(object);
+            }
+            _ => {}
+        }
+        result
+    }
+
+    /// One call; an error of the outer kind if it was not made.
+    #[inline]
+    fn attempt(&mut self) -> Result<Result<usize, CallFailure>, CallFailure> {
         if self.shared.gone.load(Relaxed)
             || !self.host.allows(&self.version.plugin, plugin::CALL)
             || self.version.is_quarantined()
@@ -73,13 +112,10 @@ impl Session {
             Some(instance) => instance.run(),
             None => self.instance()?.run(),
         };
-        match result {
-            Ok(len) => {
-                self.version.note_reply();
-                Ok(len)
-            }
-            Err(failure) => Err(self.failed(failure)),
+        if result.is_err() {
+            self.failed();
         }
+        Ok(result)
     }
 
     #[cold]
@@ -91,11 +127,9 @@ impl Session {
     }
 
     #[cold]
-    fn failed(&mut self, failure: CallFailure) -> CallFailure {
-        self.version.note_failure(&failure);
+    fn failed(&mut self) {
         self.faults += 1;
         self.instance = None;
-        failure
     }
 
     /// The first `len` bytes of the last reply.

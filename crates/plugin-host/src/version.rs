@@ -6,6 +6,7 @@ use crate::{
     instance::Instance,
     plugin::Plugin,
     quota::{Permit, Quota},
+    suspects::Suspects,
     target::Target,
 };
 use avc::Hint;
@@ -29,6 +30,8 @@ pub(crate) struct Version {
     idle: Mutex<Vec<(Instance, Permit)>>,
     idle_quota: Arc<Quota>,
     faults_in_a_row: AtomicU32,
+    /// What calls by sessions that say what they are on have failed on.
+    pub(crate) suspects: Suspects,
     /// It has failed too often. That stays, whatever calls that still run come to.
     quarantined: AtomicBool,
 }
@@ -56,6 +59,7 @@ impl Version {
             idle,
             idle_quota,
             faults_in_a_row,
+            suspects: Suspects::default(),
             quarantined,
         })
     }
@@ -97,8 +101,7 @@ impl Version {
     /// Takes note of a call that failed.
     #[cold]
     pub(crate) fn note_failure(&self, failure: &CallFailure) {
-        // The host's lack of room is not the plugin's fault.
-        if !matches!(failure, CallFailure::NoRoom(_) | CallFailure::Unavailable(_)) {
+        if failure.is_the_plugins() {
             let before = self.faults_in_a_row.fetch_add(1, Relaxed);
             if before.saturating_add(1) >= self.plugin.limits.faults {
                 self.quarantined.store(true, Relaxed);

@@ -204,6 +204,39 @@ fn a_plugin_that_traps_or_never_ends_harms_its_own_request_only() {
 }
 
 #[test]
+fn what_one_client_makes_a_plugin_fail_on_is_taken_from_nobody_else() {
+    let picky = "long handle(const char *in, long n, char *out, long room) {
+        if (in[n - 1] == '!') for (;;) ;
+        out[0] = '\\n'; out[1] = 'a'; return 2; }";
+    let short = |kind, config| PluginConfig { kind, time_ms: Some(20), faults: Some(2), ..config };
+    let site = Site::new().text("view", picky, short(Kind::Transform, route("/view/"))).text(
+        "form",
+        picky,
+        short(Kind::Handler, route("/form/")),
+    );
+    fs::write(site.root().join("bad.txt"), "bad!").unwrap();
+    let server = site.start();
+    let address = server.addresses()[0];
+    let post = |path: &str, body: &str| {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        split(&raw(address, request.as_bytes())).0.status
+    };
+    let statuses: Vec<_> = (0..4).map(|_| get(address, "/view/bad.txt").status).collect();
+    assert_eq!(statuses, [504, 504, 503, 503]);
+    assert_eq!(get(address, "/view/numbers.txt").status, 200);
+    let statuses: Vec<_> = (0..4).map(|_| post("/form/", "bad!")).collect();
+    assert_eq!(statuses, [504, 504, 503, 503]);
+    assert_eq!((post("/form/", "good"), post("/form/", "also bad!")), (200, 504));
+    // Another file of that name is another.
+    fs::write(site.root().join("bad.txt"), "good").unwrap();
+    assert_eq!(get(address, "/view/bad.txt").status, 200);
+    server.end();
+}
+
+#[test]
 fn a_plugin_that_fails_at_each_request_is_told_a_few_times_and_counted() {
     let trap = "long handle(const char *in, long n, char *out, long room) { return n / (n - n); }";
     let config = PluginConfig { faults: Some(1000), ..route("/trap/") };

@@ -76,9 +76,12 @@ fn plugins(shared: &Shared, out: &mut String) {
         }
     };
     rows("version", "gauge", "Version in use.", &|it| it.version as f64);
-    rows("quarantined", "gauge", "1 if it is not called any more.", &|it| {
-        f64::from(it.quarantined)
-    });
+    rows(
+        "quarantined",
+        "gauge",
+        "1 if it is not called any more, at all or on something.",
+        &|it| f64::from(it.quarantined),
+    );
     rows("calls_total", "counter", "Calls.", &|it| it.calls as f64);
     rows("faults_total", "counter", "Calls without a reply.", &|it| it.faults as f64);
     rows("denied_total", "counter", "Requests that policy keeps from it.", &|it| it.denied as f64);

@@ -66,7 +66,7 @@ impl Responder {
     ) -> Result<Vec<u8>, Failure> {
         let mut lease = self.lease(ask, binding)?;
         let begun = Instant::now();
-        let ran = lease.session.fill(request).and_then(|()| lease.session.run());
+        let ran = lease.session.fill(request).and_then(|()| lease.session.run_on(&request));
         let len = self.ran(ask, binding, begun, ran)?;
         let reply = lease.session.reply(len).to_vec();
         self.pool.give_back(lease);

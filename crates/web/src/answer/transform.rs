@@ -60,7 +60,7 @@ impl Responder {
         let mut lease = self.lease(ask, binding)?;
         let image = file.image().map_err(|error| not_read(&error))?;
         let begun = Instant::now();
-        let ran = lease.session.view(image).and_then(|()| lease.session.run());
+        let ran = lease.session.view(image).and_then(|()| lease.session.run_on(&file.version));
         // Whatever came of it, the image is there.
         self.keep_within_bounds();
         let len = self.ran(ask, binding, begun, ran)?;
@@ -123,7 +123,7 @@ impl Responder {
             CallFailure::BadReply(_) => format!(" (reply_bytes = {})", limits.output_bytes),
             CallFailure::NoRoom(_) => format!(" (memory_bytes = {})", limits.memory_bytes),
             CallFailure::Quarantined => {
-                format!(" (faults = {}): replace it, to have it called again", limits.faults)
+                format!(" on this (faults = {}): it is called again after a minute", limits.faults)
             }
             _ => String::new(),
         };
