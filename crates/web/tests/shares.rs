@@ -148,3 +148,27 @@ fn bodies_that_never_come_keep_nobody_from_an_answer() {
     drop(begun);
     server.end();
 }
+
+#[test]
+fn who_asks_for_much_at_once_lets_others_have_their_turn() {
+    const MANY: u32 = 50;
+    let handler = PluginConfig { kind: Kind::Handler, time_ms: Some(60_000), ..route("/slow/") };
+    let site = site().text("slow", SLOW, handler);
+    let server = site.start();
+    let address = server.addresses()[0];
+    let mut greedy = begin(address, 65_535);
+    let asked: Vec<_> = (0..MANY).flat_map(|at| get(2 * at + 1, "/slow/")).collect();
+    let begun = Instant::now();
+    greedy.write_all(&asked).unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(ask(address, "/numbers.txt"), (200, b"0123456789".to_vec()));
+    let other = begun.elapsed();
+    let mut ended = 0;
+    while ended < MANY {
+        let (kind, flags, ..) = h2::read(&mut greedy).unwrap();
+        ended += u32::from(kind == h2::DATA && flags & h2::END_STREAM != 0);
+    }
+    let all = begun.elapsed();
+    assert!(other < all / 2, "the other had to wait for all of them: {other:?} of {all:?}");
+    server.end();
+}

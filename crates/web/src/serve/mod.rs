@@ -9,6 +9,7 @@ mod out;
 mod pace;
 mod share;
 pub(crate) mod tls;
+mod turns;
 mod worker;
 
 use crate::{config::Config, error::ServerError, server::Shared};

@@ -9,6 +9,7 @@ use super::{
     pace::{Fares, Pace, Paced, Streams, UnderWay},
     share::{Share, Tallies},
     tls::Acceptor,
+    turns::Turns,
 };
 use crate::{answer::Responder, http::head::MAX_FIELDS, server::Shared};
 use flask::Sid;
@@ -88,6 +89,7 @@ struct Client {
     pace: Rc<Pace>,
     replies: Arc<Share>,
     requests: Arc<Share>,
+    turns: Turns,
 }
 
 /// Starts the thread.
@@ -241,7 +243,8 @@ where
     let stream = Paced { stream, pace: Rc::clone(&pace) };
     let replies = local.replies.borrow_mut().share(peer);
     let requests = local.requests.borrow_mut().share(peer);
-    let client = Rc::new(Client { label, peer, pace: Rc::clone(&pace), replies, requests });
+    let turns = Turns::new();
+    let client = Rc::new(Client { label, peer, pace: Rc::clone(&pace), replies, requests, turns });
     let service = service_fn(move |request| {
         let under_way = UnderWay::new(&client.pace);
         exchange::answer(Rc::clone(&own), Rc::clone(&client), under_way, request)

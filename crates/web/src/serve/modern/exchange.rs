@@ -91,12 +91,14 @@ pub(super) async fn answer(
     let ask = Ask { method, target, fields, body, label, peer, version };
     let asked = Instant::now();
     // Whoever has more than its share waits for room.
-    let answer = loop {
+    let (answer, turn, turned) = loop {
+        let (turn, turned) = (client.turns.next().await, Instant::now());
         let has_room = refused.is_some() || !client.replies.is_over(BUFFERED, 0);
         let answer = local.answer(&ask, (refused, has_room));
         if answer.status != 503 || has_room || asked.elapsed() > time / 2 {
-            break answer;
+            break (answer, turn, turned);
         }
+        drop(turn);
         sleep(LOOK).await;
     };
     let mut responder = local.responder.borrow_mut();
@@ -107,6 +109,8 @@ pub(super) async fn answer(
         response.headers_mut().insert("connection", close);
     }
     response.body_mut().until_gone(under_way);
+    drop(responder);
+    turn.end(turned.elapsed()).await;
     Ok(response)
 }
 
