@@ -172,3 +172,17 @@ fn who_asks_for_much_at_once_lets_others_have_their_turn() {
     assert!(other < all / 2, "the other had to wait for all of them: {other:?} of {all:?}");
     server.end();
 }
+
+#[test]
+fn a_refused_head_has_no_content_over_http_2() {
+    let site = site();
+    let server = site.start();
+    let mut client = begin(server.addresses()[0], 65_535);
+    // Two hosts: `host: a`, twice, beside `:authority`.
+    let host = [0x0f, 0x17, 1, b'a'];
+    let block = [&[0x02, 4][..], b"HEAD", &[0x86, 0x84, 0x01, 1, b't'], &host, &host].concat();
+    let flags = h2::END_STREAM | h2::END_HEADERS;
+    client.write_all(&frame(h2::HEADERS, flags, 1, &block)).unwrap();
+    assert_eq!(h2::answer(&mut client, 1), (400, Vec::new()));
+    server.end();
+}

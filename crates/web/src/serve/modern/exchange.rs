@@ -123,6 +123,7 @@ fn response(
 ) -> Response<Content> {
     let Answer { status, body, len, plugin } = answer;
     let content = match body {
+        _ if ask.method == "HEAD" => Content::shared(Bytes::new(), share),
         Body::Empty => Content::shared(Bytes::new(), share),
         // Files' content is there anyway; what plugins reply is not.
         Body::Bytes(bytes) if plugin.is_none() => Content::shared(bytes, share),
