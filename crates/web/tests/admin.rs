@@ -168,3 +168,22 @@ fn who_asks_for_the_status_byte_by_byte_is_let_go() {
     assert!(sent.is_some(), "it is still listened to");
     server.end();
 }
+
+#[test]
+fn who_asks_for_nothing_keeps_nobody_from_the_status() {
+    let mut site = Site::new();
+    site.config.status = Some("127.0.0.1:0".to_owned());
+    let server = site.start();
+    let status = server.status().unwrap();
+    let silent: Vec<_> = (0..40)
+        .map(|_| {
+            let mut silent = TcpStream::connect(status).unwrap();
+            silent.write_all(b"G").unwrap();
+            silent
+        })
+        .collect();
+    let reply = common::raw(status, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(reply.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&reply));
+    drop(silent);
+    server.end();
+}

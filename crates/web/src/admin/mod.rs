@@ -13,16 +13,22 @@ use crate::{
 };
 use httparse::EMPTY_HEADER;
 use ipc::peer_user;
-use rustix::process::{Uid, getuid};
+use rustix::{
+    net::{Shutdown, shutdown},
+    process::{Uid, getuid},
+};
 use std::{
     fs::{Permissions, set_permissions},
     io::{self, Read, Write},
     net::{IpAddr, SocketAddr, TcpListener},
-    os::{fd::AsFd, unix::fs::PermissionsExt},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::PermissionsExt,
+    },
     path::PathBuf,
     sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering::Relaxed},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -120,35 +126,64 @@ impl Stream for std::net::TcpStream {
     }
 }
 
+/// An open connection, as the thread that takes others sees it.
+struct Open {
+    socket: OwnedFd,
+    /// All of its request has come.
+    has_asked: AtomicBool,
+}
+
+impl Open {
+    /// One more among `all`. When there are too many, the oldest that has not asked is let go of;
+    /// `None` when all have.
+    fn among(all: &mut Vec<Weak<Self>>, stream: &impl AsFd) -> Option<Arc<Self>> {
+        let socket = stream.as_fd().try_clone_to_owned().ok()?;
+        all.retain(|open| open.strong_count() > 0);
+        if all.len() >= MAX_OPEN {
+            let is_silent = |open: &Weak<Self>| {
+                open.upgrade().is_some_and(|open| !open.has_asked.load(Relaxed))
+            };
+            let oldest = all.remove(all.iter().position(is_silent)?);
+            if let Some(oldest) = oldest.upgrade() {
+                // Its thread finds the end of what was sent.
+                let _ = shutdown(&oldest.socket, Shutdown::Both);
+            }
+        }
+        let open = Arc::new(Self { socket, has_asked: AtomicBool::new(false) });
+        all.push(Arc::downgrade(&open));
+        Some(open)
+    }
+}
+
 fn serve<S: Stream>(
     shared: &Arc<Shared>,
     access: Access,
     accept: impl Fn() -> io::Result<S> + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
-    let (shared, open) = (Arc::clone(shared), Arc::new(AtomicUsize::new(0)));
+    let (shared, mut all) = (Arc::clone(shared), Vec::new());
     thread::Builder::new().name("web admin".to_owned()).spawn(move || {
         while !shared.ends() {
             match accept() {
-                Ok(stream) if open.load(Relaxed) < MAX_OPEN => {
-                    open.fetch_add(1, Relaxed);
-                    let (shared, own) = (Arc::clone(&shared), Arc::clone(&open));
-                    let connection = thread::Builder::new().spawn(move || {
-                        // A client that goes away is no business of ours.
-                        let _ = connection(&shared, access, stream);
-                        own.fetch_sub(1, Relaxed);
+                Ok(stream) => {
+                    let Some(open) = Open::among(&mut all, &stream) else { continue };
+                    let shared = Arc::clone(&shared);
+                    // Without a thread it ends, and so does one whose client goes away.
+                    let _ = thread::Builder::new().spawn(move || {
+                        let _ = connection(&shared, access, &open, stream);
                     });
-                    if connection.is_err() {
-                        open.fetch_sub(1, Relaxed);
-                    }
                 }
-                Ok(_) => {}
                 Err(_) => thread::sleep(TURN),
             }
         }
     })
 }
 
-fn connection(shared: &Shared, access: Access, mut stream: impl Stream) -> io::Result<()> {
+fn connection(
+    shared: &Shared,
+    access: Access,
+    open: &Open,
+    mut stream: impl Stream,
+) -> io::Result<()> {
     stream.set_up()?;
     if access == Access::Owner {
         let peer = Uid::from_raw(peer_user(stream.as_fd())?);
@@ -185,6 +220,7 @@ fn connection(shared: &Shared, access: Access, mut stream: impl Stream) -> io::R
             count => input.extend_from_slice(&piece[..count]),
         }
     };
+    open.has_asked.store(true, Relaxed);
     answer(&mut stream, &reply)
 }
 
