@@ -101,15 +101,14 @@ pub(super) async fn answer(
         drop(turn);
         sleep(LOOK).await;
     };
-    let mut responder = local.responder.borrow_mut();
     drop(coming);
-    let mut response = response(&client.replies, &mut responder, &ask, (answer, begun));
+    let answer = (answer, begun);
+    let mut response = response(&client.replies, &mut local.responder.borrow_mut(), &ask, answer);
     if may_be_read_otherwise(&parts, under_way.has_bare_line_feed()) {
         let close = http::HeaderValue::from_static("close");
         response.headers_mut().insert("connection", close);
     }
     response.body_mut().until_gone(under_way);
-    drop(responder);
     turn.end(turned.elapsed()).await;
     Ok(response)
 }
