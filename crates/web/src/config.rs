@@ -178,7 +178,7 @@ pub struct PluginConfig {
     /// Length of a reply.
     #[serde(default)]
     pub reply_bytes: Option<usize>,
-    /// Faults in a row on a file, or on a request, after which it is not called on that for a minute.
+    /// Faults in a row on a file or a request, after which it is not called on that for a minute.
     #[serde(default)]
     pub faults: Option<u32>,
 }
