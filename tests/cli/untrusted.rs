@@ -1,7 +1,7 @@
 //! What nobody has trusted yet, and what is told of it.
 
 use crate::trust::{Home, READ_THEM};
-use std::{fs, os::unix::fs::symlink};
+use std::{fs, os::unix::fs::symlink, process::Command};
 
 /// What is about names alone; and variables that are not set while somebody looks.
 #[test]
@@ -90,7 +90,7 @@ fn what_a_project_calls_a_profile_and_is_none_holds_nobody_up() {
             &["trust"],
             &["run", "true"],
         ] {
-            let mut said = std::process::Command::new("timeout");
+            let mut said = Command::new("timeout");
             said.arg("20").arg(test_support::dewar()).args(args).current_dir(home.path("repo"));
             said.env("HOME", home.path("")).env("XDG_STATE_HOME", home.path("state"));
             let output = said.output().unwrap();
@@ -127,6 +127,53 @@ fn what_a_guarded_name_leads_to_is_guarded_like_it() {
     assert_eq!(fs::read_to_string(home.path("repo/tasks.json")).unwrap(), "old");
     let said = run("workspace");
     assert!(said.out.starts_with("wrote .claude/a\nwrote conf/a\n"), "{}{}", said.out, said.err);
+}
+
+/// A profile that is named by a link, or behind one, is the same for the next run.
+#[test]
+fn a_run_leads_no_name_of_its_profile_elsewhere() {
+    let home = Home::new();
+    let kept = "extends = 'workspace'\n";
+    for directory in ["real", "sub"] {
+        fs::create_dir_all(home.path("repo").join(directory)).unwrap();
+    }
+    for (path, text) in [
+        ("repo/real/p.toml", kept),
+        ("repo/real/base.toml", kept),
+        ("repo/real/q.toml", "extends = '../cfg/base.toml'\n"),
+        ("repo/real/p.cil", "; nothing"),
+        ("within.toml", "extends = 'workspace'\npropose.within = 'repo/cfg/p.toml'\n"),
+    ] {
+        home.write(path, text);
+    }
+    symlink("real", home.path("repo/cfg")).unwrap();
+    symlink("real/p.toml", home.path("repo/link.toml")).unwrap();
+    let script = "mkdir -p e/real e/deep; for it in p base real/p; do\n\
+                  echo 'extends = \"workspace\"\nfiles.read = [\"${home}/notes.txt\"]' > e/$it.toml; done; echo new > e/p.cil\n\
+                  for it in cfg link.toml; do rm $it; mv $it gone; mv -T e $it; done\n\
+                  ln -sfn e cfg; ln -sf e/p.toml link.toml; mv sub gone; ln -s e/deep sub";
+    let cil = ["-p", "workspace", "--cil", "cfg/p.cil"];
+    for (by, path) in [
+        (&["-p", "link.toml"][..], "link.toml"),
+        (&["-p", "cfg/p.toml"], "cfg/p.toml"),
+        (&["-p", "real/q.toml"], "cfg/base.toml"),
+        (&["-p", "sub/../real/p.toml"], "sub/../real/p.toml"),
+        (&["-p", "../within.toml"], "cfg/p.toml"),
+        (&cil, "cfg/p.cil"),
+    ] {
+        let run = |script: &str| {
+            let args = [&["run", "--no-daemon"][..], by, &["--", "sh", "-c", script]].concat();
+            home.say(&args)
+        };
+        let before = fs::read_to_string(home.path("repo").join(path)).unwrap();
+        run(script);
+        let now = fs::read_to_string(home.path("repo").join(path));
+        assert!(now.is_err() || now.is_ok_and(|now| now == before), "{by:?}");
+        assert_ne!(run(READ_THEM).out, "notes", "{by:?}");
+        // As it was, for the next one.
+        let again = "rm -rf e gone cfg link.toml sub; mkdir sub; ln -s real cfg; ln -s real/p.toml link.toml";
+        Command::new("sh").args(["-c", again]).current_dir(home.path("repo")).status().unwrap();
+    }
 }
 
 #[test]

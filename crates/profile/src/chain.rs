@@ -27,6 +27,8 @@ struct Text {
     directory: PathBuf,
     /// Where it lies, if it is a file.
     path: Option<PathBuf>,
+    /// What it was found by, as [`realpath::way`] tells.
+    way: Vec<PathBuf>,
     /// Its name is that of a link, which leads out of the directory where the link lies.
     is_led_to: bool,
 }
@@ -112,7 +114,7 @@ impl<'a> Reader<'a> {
             (None, _) => (false, text.name.clone()),
         };
         let before = self.reporter.count();
-        let file = self.reporter.sources.add(text.name, &text.text, text.path);
+        let file = self.reporter.sources.add(text.name, &text.text, (text.path, text.way));
         let document = document::parse(&text.text, file, self.reporter);
         if is_foreign && self.reporter.retract(before) {
             let reason = format!("it is no profile: `dewar policy check {shown}` says why");
@@ -153,6 +155,7 @@ fn open(source: &Source, place: Option<TextSpan>, reporter: &mut Reporter) -> Op
             text: text.clone(),
             directory: directory.clone(),
             path: None,
+            way: Vec::new(),
             is_led_to: false,
         }),
     };
@@ -164,8 +167,8 @@ fn open_shipped(name: &str) -> Result<Text, Problem> {
     let (name, text) = found.ok_or_else(|| Problem::UnknownProfile { name: name.to_owned() })?;
     let title = format!("profile {name}");
     let text = (*text).to_owned();
-    let (identity, directory) = (title.clone(), PathBuf::new());
-    Ok(Text { name: title, identity, text, directory, path: None, is_led_to: false })
+    let (identity, directory, way) = (title.clone(), PathBuf::new(), Vec::new());
+    Ok(Text { name: title, identity, text, directory, path: None, way, is_led_to: false })
 }
 
 /// Reads a file. What a profile extends may be the word of others, and to open what is no file may
@@ -191,9 +194,12 @@ fn open_file(path: &Path, is_named: bool) -> Result<Text, Problem> {
     let here = if directory == Path::new("") { Path::new(".") } else { &directory }.canonicalize();
     // The pipe of a shell has no path that could be found.
     let is_led_to = found.as_ref().is_some_and(|it| !here.is_ok_and(|here| it.starts_with(here)));
-    let real = found.unwrap_or_else(|| path.to_owned());
+    let (real, way) = match found {
+        Some(real) => (real, realpath::way(path)),
+        None => (path.to_owned(), vec![path.to_owned()]),
+    };
     let identity = format!("file {}", real.display());
-    Ok(Text { name: shown, identity, text, directory, path: Some(real), is_led_to })
+    Ok(Text { name: shown, identity, text, directory, path: Some(real), way, is_led_to })
 }
 
 /// What the system said, with the shipped profile that may have been meant.

@@ -47,7 +47,7 @@ impl Documents {
         let mut reporter = Reporter::default();
         let mut documents = Vec::with_capacity(texts.len());
         for (name, text) in texts {
-            let file = reporter.sources.add(name.clone(), text, None);
+            let file = reporter.sources.add(name.clone(), text, (None, Vec::new()));
             documents.push((file, document::parse(text, file, &mut reporter)));
         }
         documents.reverse();
@@ -84,9 +84,10 @@ impl Documents {
         self.bound.as_deref()
     }
 
-    /// The files that it was read from, those of its bound with them, without links.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.sources.paths()
+    /// What the files that it was read from were found by, those of its bound with them, as
+    /// [`Variables::fixed`] has it: links on the way, and where the files lie.
+    pub fn ways(&self) -> impl Iterator<Item = &Path> {
+        self.sources.ways()
     }
 
     /// The files that it was read from, those of its bound with them, without links, with the text

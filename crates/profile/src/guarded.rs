@@ -7,7 +7,7 @@ use crate::mounted::Mounted;
 use crate::pattern::{self, Pattern};
 use crate::rights::{Entry, List, Standing};
 use crate::source::TextSpan;
-use crate::variables::Variables;
+use crate::variables::{Variables, fixed_path, is_left};
 use std::path::{Path, PathBuf};
 
 /// Why a run may not change a file, whatever its profile grants on it.
@@ -46,8 +46,8 @@ pub(crate) fn guard(
     (variables, mounted): (&Variables, &Mounted),
     reporter: &mut Reporter,
 ) {
-    let Profile { domains, registries, .. } = profile;
-    let sources: Vec<PathBuf> = reporter.sources.paths().map(Path::to_owned).collect();
+    let Profile { domains, registries, left, .. } = profile;
+    let sources: Vec<PathBuf> = reporter.sources.ways().map(Path::to_owned).collect();
     let kept = variables.kept.iter().map(|path| (path, List::Deny, "Dewar keeps it for itself"));
     let fixed = variables.fixed.iter().chain(&sources);
     let fixed = fixed.map(|path| (path, List::Unwritten, Kept::Needed.why()));
@@ -56,7 +56,8 @@ pub(crate) fn guard(
     let tools = registries.iter().filter_map(|tool| variables.registries.get(tool));
     let said = tools.flat_map(|tool| &tool.files);
     let said = said.map(|path| (path, List::Unwritten, Kept::Registries.why()));
-    for (path, list, why) in kept.chain(fixed).chain(led).chain(said) {
+    for (entry, list, why) in kept.chain(fixed).chain(led).chain(said) {
+        let path = fixed_path(entry);
         let text = path.to_string_lossy();
         let patterns = pattern::parse(&escaped(&text), variables);
         let patterns = patterns.map_err(|problem| reporter.report(problem, None));
@@ -73,6 +74,10 @@ pub(crate) fn guard(
                 continue;
             }
             let place = reporter.sources.add_amendment(format!("{}: {why}", path.display()), &text);
+            if is_left(entry) {
+                left.push((pattern, place));
+                continue;
+            }
             losing.for_each(|(domain, standing)| {
                 let (pattern, layer) = (pattern.clone(), usize::MAX);
                 domain.own.push(Entry { pattern, list, layer, place, standing });

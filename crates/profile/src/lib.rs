@@ -80,7 +80,7 @@ pub use merge::RESERVED;
 pub use merged::{Hiding, Mode};
 pub use network::Host;
 pub use source::{Origin, Source, shipped};
-pub use variables::{Registries, Variables};
+pub use variables::{Registries, Variables, fixed_path};
 
 use error::Reporter;
 

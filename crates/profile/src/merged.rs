@@ -59,6 +59,8 @@ pub(crate) struct Profile {
     pub(crate) domains: Vec<Domain>,
     /// Directories that it wants to be there.
     pub(crate) directories: Vec<String>,
+    /// Directories in whose place no link may come to be, and why not.
+    pub(crate) left: Vec<(Pattern, TextSpan)>,
     /// Tools whose registries it names, each once.
     pub(crate) registries: Vec<String>,
     /// The run's own directory for temporary files.

@@ -131,6 +131,8 @@ pub(crate) struct SourceFile {
     pub(crate) text: Arc<str>,
     /// Where it was read, without links.
     pub(crate) path: Option<PathBuf>,
+    /// What it was found by, as [`realpath::way`] tells.
+    way: Vec<PathBuf>,
     /// It is no file but an amendment, and the name says so.
     amendment: bool,
 }
@@ -164,21 +166,27 @@ impl fmt::Display for Origin {
 }
 
 impl Sources {
-    /// Adds a file, read at `path`, and returns its index.
-    pub(crate) fn add(&mut self, name: String, text: &str, path: Option<PathBuf>) -> usize {
-        self.0.push(SourceFile { name, text: text.into(), path, amendment: false });
+    /// Adds a file, read at `path` and found by `way`, and returns its index.
+    pub(crate) fn add(
+        &mut self,
+        name: String,
+        text: &str,
+        (path, way): (Option<PathBuf>, Vec<PathBuf>),
+    ) -> usize {
+        self.0.push(SourceFile { name, text: text.into(), path, way, amendment: false });
         self.0.len() - 1
     }
 
-    /// Where they were read.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.0.iter().filter_map(|file| file.path.as_deref())
+    /// What they were found by.
+    pub(crate) fn ways(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().flat_map(|file| &file.way).map(PathBuf::as_path)
     }
 
     /// Adds an amendment and returns the place of all its text.
     pub(crate) fn add_amendment(&mut self, name: String, text: &str) -> TextSpan {
         let place = TextSpan { file: self.0.len(), start: 0, end: text.len() };
-        self.0.push(SourceFile { name, text: text.into(), path: None, amendment: true });
+        let (path, way) = (None, Vec::new());
+        self.0.push(SourceFile { name, text: text.into(), path, way, amendment: true });
         place
     }
 

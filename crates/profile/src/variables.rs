@@ -4,7 +4,7 @@ use crate::error::Problem;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What the variables of a profile stand for in one run.
 ///
@@ -39,10 +39,11 @@ pub struct Variables {
     #[serde(default)]
     pub registries: BTreeMap<String, Registries>,
     /// What no run may change whatever its profile grants, beside the files that the profile is
-    /// read from.
+    /// read from. `DIRECTORY/..` says that no link may come to be in the directory's place, so that
+    /// this stays what is above it.
     pub fixed: Vec<PathBuf>,
     /// What no run may change either, as a link leads there that has a guarded name: the link, and
-    /// where it leads.
+    /// what it leads by, and to.
     #[serde(default)]
     pub led: Vec<(PathBuf, PathBuf)>,
     /// Places at which the same files lie as at another, by mounts: the other one, then this. What
@@ -72,6 +73,17 @@ pub struct Registries {
 
 /// Names of all variables.
 pub(crate) const NAMES: [&str; 5] = ["workspace", "home", "tmp", "user", "nameserver"];
+
+/// The path that an entry of [`Variables::fixed`] or [`Variables::led`] is about.
+#[must_use]
+pub fn fixed_path(entry: &Path) -> &Path {
+    entry.parent().filter(|_| is_left(entry)).unwrap_or(entry)
+}
+
+/// Whether such an entry is about a directory that a way leaves by `..`.
+pub(crate) fn is_left(entry: &Path) -> bool {
+    entry.ends_with("..")
+}
 
 impl Variables {
     /// The text that `name` stands for in a path; `None` if it is unknown there or not Unicode.

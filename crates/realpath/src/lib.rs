@@ -12,7 +12,7 @@
 use std::{
     cell::RefCell,
     collections::HashMap,
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs, io,
     os::unix::ffi::OsStrExt as _,
     path::{Component, Path, PathBuf},
@@ -124,6 +124,45 @@ impl RealPaths {
     }
 }
 
+/// What decides where `path` leads: each link on the way; of each directory that it leaves by `..`,
+/// `DIRECTORY/..`; and the end, last, which need not be there. What lies above each has no links.
+///
+/// What the kernel leads by the links of `/proc` nobody can lead elsewhere.
+#[must_use]
+pub fn way(path: &Path) -> Vec<PathBuf> {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut at = PathBuf::from("/");
+    let mut rest = backwards(&path);
+    let (mut way, mut links) = (Vec::new(), 0);
+    while let Some(name) = rest.pop() {
+        let next = at.join(&name);
+        if name == ".." {
+            if at.pop() {
+                way.push(next);
+            }
+            continue;
+        }
+        match fs::read_link(&next) {
+            Ok(target) if links < MOST_LINKS => {
+                links += 1;
+                rest.extend(backwards(&target));
+                if !next.starts_with("/proc") {
+                    way.push(next);
+                }
+            }
+            _ => at = next,
+        }
+    }
+    way.push(at);
+    way
+}
+
+/// The components of a path, the first one last.
+fn backwards(path: &Path) -> Vec<OsString> {
+    let names = path.components().filter(|part| *part != Component::CurDir);
+    names.rev().map(|part| part.as_os_str().to_owned()).collect()
+}
+
 /// `path` without `.`, `..` and doubled slashes, by its words alone.
 #[must_use]
 pub fn normal(path: &Path) -> PathBuf {
@@ -206,6 +245,27 @@ mod tests {
         ] {
             assert_eq!(paths.existing_part(&top.join(name)), top.join(want), "{name}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_way_has_each_link_and_each_directory_that_is_left() -> io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let top = directory.path().canonicalize()?;
+        fs::create_dir_all(top.join("real/in"))?;
+        symlink("real", top.join("link"))?;
+        symlink("./link/in/../file", top.join("far"))?;
+        symlink("loop", top.join("loop"))?;
+        for (name, want) in [
+            ("real/in", &["real/in"][..]),
+            ("link/none/x", &["link", "real/none/x"]),
+            ("far", &["far", "link", "real/in/..", "real/file"]),
+        ] {
+            let want: Vec<PathBuf> = want.iter().map(|name| top.join(name)).collect();
+            assert_eq!(way(&top.join(name)), want, "{name}");
+        }
+        assert_eq!(way(&top.join("loop")).last(), Some(&top.join("loop")));
+        assert_eq!(way(Path::new("/../.")), [Path::new("/")]);
         Ok(())
     }
 

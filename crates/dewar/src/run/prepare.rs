@@ -69,7 +69,7 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     let mut variables = machine::variables(request.workspace.as_deref(), place)?;
     place::insist(request, &variables, has_view)?;
     let trail = request.audit.iter().filter(|file| file.as_path() != Path::new("-"));
-    variables.fixed.extend(request.cil.iter().chain(trail).map(|file| machine::real(file)));
+    variables.fixed.extend(request.cil.iter().chain(trail).flat_map(|file| realpath::way(file)));
     // Where mounts can be made, so can a network. That it was is checked before the start.
     variables.private_network = has_view && !request.without.iter().any(|layer| layer == "net");
     variables.shares_memory = !has_view;
@@ -89,7 +89,7 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
         make_directories(&compiled)?;
     }
     // Another profile may take its place.
-    variables.fixed.extend(documents.files().map(Path::to_owned));
+    variables.fixed.extend(documents.ways().map(Path::to_owned));
     let (compiled, proposing) = Proposing::begin(compiled, &documents, &mut variables)?;
     Ok(Profile { compiled: Arc::new(compiled), documents, argument, variables, proposing, tmp })
 }

@@ -89,7 +89,7 @@ pub(super) fn remarks(
 
 /// Whether a profile is a file that extends none.
 fn extends_none(documents: &Documents) -> bool {
-    documents.files().next().is_some() && documents.texts().len() == 1
+    documents.ways().next().is_some() && documents.texts().len() == 1
 }
 
 /// The hosts of shipped profiles without an address, where the run asked a name server. Those that

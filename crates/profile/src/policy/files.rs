@@ -8,6 +8,7 @@ use crate::merged::Profile;
 use crate::network::Target;
 use crate::pattern::Pattern;
 use crate::rights::Rights;
+use crate::source::TextSpan;
 use std::collections::HashSet;
 
 /// What a domain may do with everything that is not hidden from it: see that it exists, and walk
@@ -147,8 +148,9 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
 
 /// Nodes for what would lead to files in the place of protected ones: where `/w/.git/config` is
 /// protected and `/w` may be written, a link or file `/w/.git`, which Git follows. A directory
-/// there leads nowhere: names in it are protected. They come after all of `nodes`.
-pub(crate) fn ways(nodes: &[Node], out: &mut Writer) -> Vec<Node> {
+/// there leads nowhere: names in it are protected. And for what would lead to other files than the
+/// directories `left`. They come after all of `nodes`.
+pub(crate) fn ways(nodes: &[Node], left: &[(Pattern, TextSpan)], out: &mut Writer) -> Vec<Node> {
     let of = |pattern: &Pattern| nodes.iter().rev().find(|node| node.pattern.covers(pattern));
     let is_writable = |node: &&Node| node.rights.iter().any(|rights| rights.write.is_some());
     let writable: Vec<&Pattern> =
@@ -157,26 +159,38 @@ pub(crate) fn ways(nodes: &[Node], out: &mut Writer) -> Vec<Node> {
         writable.iter().any(|pattern| pattern.may_lie_around(&protected.pattern))
     };
     let mut ways: Vec<Node> = Vec::new();
+    let mut close = |(outer, node, inner): (&Node, &Node, &Pattern), domain: usize, why| {
+        if outer.rights[domain].write.is_none() || node.rights[domain].write.is_none() {
+            return;
+        }
+        let known = ways.iter().position(|way| way.pattern == *inner);
+        let at = known.unwrap_or_else(|| {
+            ways.push(way(node, inner, out));
+            ways.len() - 1
+        });
+        let way = &mut ways[at].rights[domain];
+        *way = Rights { read: way.readable(), write: None, denied: why, ..*way };
+    };
     for protected in nodes.iter().filter(is_below) {
         let above: Vec<Pattern> = protected.pattern.above().collect();
         for (outer, inner) in above.iter().zip(above.iter().skip(1)) {
             let (Some(outer), Some(node)) = (of(outer), of(inner)) else { continue };
             for (index, rights) in protected.rights.iter().enumerate() {
-                let may_make =
-                    outer.rights[index].write.is_some() && node.rights[index].write.is_some();
-                if rights.write.is_some() || !may_make {
-                    continue;
+                if rights.write.is_none() {
+                    let why = rights.denied.or(rights.hidden).or(protected.taken[index].write);
+                    close((outer, node, inner), index, why.or(rights.read));
                 }
-                let known = ways.iter().position(|way| way.pattern == *inner);
-                let at = known.unwrap_or_else(|| {
-                    ways.push(way(node, inner, out));
-                    ways.len() - 1
-                });
-                let why = rights.denied.or(rights.hidden).or(protected.taken[index].write);
-                let way = &mut ways[at].rights[index];
-                let (read, denied) = (way.readable(), why.or(rights.read));
-                *way = Rights { read, write: None, denied, ..*way };
             }
+        }
+    }
+    for (directory, why) in left {
+        let directory = directory.clone().with_nothing_below();
+        let outer = directory.above().last();
+        let (Some(outer), Some(node)) = (outer.as_ref().and_then(of), of(&directory)) else {
+            continue;
+        };
+        for domain in 0..node.rights.len() {
+            close((outer, node, &directory), domain, Some(*why));
         }
     }
     ways

@@ -64,7 +64,7 @@ pub(crate) fn write(
         });
     nodes.iter_mut().for_each(|node| node.amend(clauses));
     let in_vain = in_vain(&nodes, clauses);
-    let ways = files::ways(&nodes, &mut out);
+    let ways = files::ways(&nodes, &profile.left, &mut out);
     nodes.extend(ways);
     nodes.extend(guards::guards(profile, &nodes, &mut out));
     let entries = processes::entries(profile, &nodes, reporter);

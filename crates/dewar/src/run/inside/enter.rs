@@ -56,7 +56,7 @@ pub(super) fn run(
     let tmp = tmp.context("cannot make a temporary directory for the run inside")?;
     let mut variables =
         machine::variables_inside(request.workspace.as_deref(), machine::real(tmp.path()))?;
-    variables.fixed.extend(documents.files().map(std::path::Path::to_owned));
+    variables.fixed.extend(documents.ways().map(std::path::Path::to_owned));
     let compiled = documents.compile(&variables, &mut machine::resolve, &[])?;
     spelling::insist(request, &compiled, &variables.workspace)?;
     gates::warn(&compiled);
