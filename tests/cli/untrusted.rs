@@ -129,6 +129,39 @@ fn what_a_guarded_name_leads_to_is_guarded_like_it() {
     assert!(said.out.starts_with("wrote .claude/a\nwrote conf/a\n"), "{}{}", said.out, said.err);
 }
 
+#[test]
+fn what_a_guarded_name_leads_by_leads_where_it_led() {
+    let home = Home::new();
+    for directory in ["scripts", "real", "sub"] {
+        fs::create_dir_all(home.path("repo").join(directory)).unwrap();
+    }
+    let led = ["scripts/pre-commit", "real/envrc", "real/mise"];
+    for (to, link) in [
+        ("scripts", "sc"),
+        ("../sc", ".git/hooks"),
+        ("real", "cfg"),
+        ("cfg/envrc", ".envrc"),
+        ("sub/../real/mise", ".mise.toml"),
+    ] {
+        symlink(to, home.path("repo").join(link)).unwrap();
+    }
+    let script = "mkdir -p e/deep e/real; for it in pre-commit envrc real/mise; do echo new > e/$it; done\n\
+                  for it in sc cfg; do ln -sfn e $it; rm $it; mv $it gone; ln -s e $it; mv -T e $it; done\n\
+                  echo new > sub/it; mv sub gone; ln -s e/deep sub";
+    for (profile, guards) in [("workspace+guarded", true), ("workspace", false)] {
+        led.iter().for_each(|path| home.write(&format!("repo/{path}"), "old"));
+        let _ = fs::remove_dir_all(home.path("repo/gone"));
+        fs::create_dir_all(home.path("repo/sub")).unwrap();
+        home.say(&["run", "--no-daemon", "-p", profile, "--", "sh", "-c", script]);
+        for link in [".git/hooks/pre-commit", ".envrc", ".mise.toml"] {
+            let now = fs::read_to_string(home.path("repo").join(link));
+            let is_new = now.is_ok_and(|now| now == "new\n");
+            assert_eq!(is_new, !guards, "{profile}: {link}");
+        }
+        assert!(home.path("repo/gone/it").exists(), "{profile}: the directory is written to");
+    }
+}
+
 /// A profile that is named by a link, or behind one, is the same for the next run.
 #[test]
 fn a_run_leads_no_name_of_its_profile_elsewhere() {

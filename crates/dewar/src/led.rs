@@ -1,9 +1,8 @@
 //! Where links lead that have a guarded name: they came with the workspace, and a guard goes by
 //! names.
 
-use crate::machine;
 use learn::Judge;
-use profile::{Compiled, Documents, GuardLevel, Variables, host_trusted};
+use profile::{Compiled, Documents, GuardLevel, Variables, fixed_path, host_trusted};
 use std::{
     cell::OnceCell,
     collections::BTreeSet,
@@ -13,8 +12,6 @@ use std::{
 
 /// So deep is looked below the workspace.
 const DEPTH: usize = 3;
-/// The most links that the kernel follows, one to the other.
-const LINKS: usize = 40;
 /// Where Git keeps content, of which there can be much.
 const CONTENT: [&str; 2] = ["objects", "lfs"];
 
@@ -47,7 +44,7 @@ impl Links {
         Ok(documents.compile(variables, known, &[])?)
     }
 
-    /// Links, and what they lead to, that some domain may write, and not the link.
+    /// Links, and what they lead by and to, as far as some domain may write that, and not the link.
     fn led_past(&self, compiled: &Compiled) -> anyhow::Result<Vec<(PathBuf, PathBuf)>> {
         if !compiled.guarded || self.found().is_empty() {
             return Ok(Vec::new());
@@ -56,10 +53,13 @@ impl Links {
         let is_led_past = |(link, place): &(PathBuf, PathBuf)| {
             compiled.domains.iter().any(|domain| {
                 let writes = |path: &Path| judge.rights(path, Some(&domain.name)).write;
-                !writes(link) && writes(place)
+                !writes(link) && writes(fixed_path(place))
             })
         };
-        let places = self.found().iter().map(|link| (link.clone(), place_of(link)));
+        let places = self.found().iter().flat_map(|link| {
+            let way = realpath::way(link).into_iter().filter(move |place| place != link);
+            way.map(|place| (link.clone(), place))
+        });
         Ok(places.filter(is_led_past).collect())
     }
 
@@ -78,13 +78,6 @@ fn tops() -> BTreeSet<String> {
         .filter(|name| !matches!(name.level, GuardLevel::Report | GuardLevel::But))
         .filter_map(|name| name.name.split('/').next());
     guarded.map(str::to_ascii_lowercase).collect()
-}
-
-/// Where a link leads, also to nothing.
-fn place_of(link: &Path) -> PathBuf {
-    let real = machine::real(link);
-    let next = |link: &Path| Some(machine::real(&link.parent()?.join(fs::read_link(link).ok()?)));
-    std::iter::successors(Some(real), |place| next(place)).take(LINKS).last().unwrap_or_default()
 }
 
 /// Adds the links in `directory`, and in what has one of `names` there; in that, in everything.

@@ -385,7 +385,7 @@ pub(crate) fn kept(denial: &Denial) -> Option<(Kept, &str)> {
 /// The links of guarded names that led to `place`, as patterns.
 pub(crate) fn links_to(place: &str, variables: Option<&Variables>) -> Vec<String> {
     let led = variables.iter().flat_map(|variables| &variables.led);
-    let here = led.filter(|(_, led)| led == Path::new(place));
+    let here = led.filter(|(_, led)| profile::fixed_path(led) == Path::new(place));
     here.map(|(link, _)| literal(&link.to_string_lossy())).collect()
 }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub enum Kept {
     /// The profile was read from it, or something else of the run.
     Needed,
-    /// A link leads to it that has a guarded name.
+    /// A link leads to it, or by it, that has a guarded name.
     Led,
     /// Tools are told there which registries to ask.
     Registries,
@@ -34,7 +34,7 @@ impl Kept {
     pub fn why(self) -> &'static str {
         match self {
             Self::Needed => "this run depends on it",
-            Self::Led => "a link leads to it that has a guarded name",
+            Self::Led => "a link with a guarded name leads there",
             Self::Registries => "it says which registries are reached",
         }
     }
