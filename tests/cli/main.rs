@@ -20,6 +20,7 @@ mod install;
 mod keyboard;
 mod learn;
 mod learned;
+mod left;
 mod live;
 mod mistakes;
 mod plugin;

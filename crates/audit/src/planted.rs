@@ -60,8 +60,10 @@ pub enum Why {
     Repository,
     /// It lies in a directory that programs are looked for in.
     Path,
-    /// It is a link.
+    /// It is a link that leads to where more is trusted than where it lies.
     Link,
+    /// It is another link: it may come to lie where it leads elsewhere.
+    Within,
     /// It is a directory that came to a name, with what is in it: that is looked for at the end.
     Moved,
 }
@@ -79,7 +81,7 @@ pub struct Plantings {
 struct Seen {
     /// Whether it is new, and why it matters, by path.
     planted: HashMap<PathBuf, (bool, Why)>,
-    /// How many were kept of each kind, also of those that have gone.
+    /// How many are kept of each kind.
     kept: HashMap<Why, usize>,
     more: u64,
     /// How often paths became others.
@@ -106,12 +108,17 @@ impl Plantings {
     /// Notes what was made or written where `place` says, if it matters: asked again if something
     /// was moved meanwhile, as this may be a part of it.
     pub fn note_at(&self, place: impl Fn() -> Result<PathBuf>, is_new: bool) -> Result<()> {
+        self.settled(place, |path| self.note(path, is_new))
+    }
+
+    /// Has `note` note the path that `place` says, until nothing was moved meanwhile.
+    fn settled(&self, place: impl Fn() -> Result<PathBuf>, note: impl Fn(&Path)) -> Result<()> {
         if !self.are_watched() {
             return Ok(());
         }
         for _ in 0..MOST_TRIES {
             let moves = self.lock().moves;
-            self.note(&place()?, is_new);
+            note(&place()?);
             if self.lock().moves == moves {
                 return Ok(());
             }
@@ -135,16 +142,19 @@ impl Plantings {
         }
     }
 
-    /// Notes that a link at `path` was made, if it leads out of the directory that the run is
-    /// about, or into packages.
-    pub fn note_link(&self, path: &Path, target: &Path) {
-        let Some(watch) = &self.watch else { return };
-        let leads_to = normal(&path.parent().unwrap_or(path).join(target));
-        let is_of_package = |path: &Path| watch.packages.find(path, true).is_some();
-        let leaves = !leads_to.starts_with(&watch.inside);
-        let enters = is_of_package(&leads_to) && !is_of_package(path);
-        if (leaves || enters) && !watch.is_private(&leads_to) {
-            self.note_for(path, Why::Link);
+    /// Notes that a link has come to where `place` says.
+    pub fn note_link(&self, place: impl Fn() -> Result<PathBuf>) -> Result<()> {
+        let why = |path: &Path| self.watch.as_ref().and_then(|watch| watch.why_link(path));
+        // What was moved on is looked at where it comes to lie.
+        self.settled(place, |path| self.note_for(path, why(path).unwrap_or(Why::Within)))
+    }
+
+    /// Forgets what was at `path`, if nothing is there any more.
+    pub fn removed(&self, path: &Path) {
+        let mut seen = self.lock();
+        // Else it was made anew meanwhile.
+        if std::fs::symlink_metadata(path).is_err() {
+            seen.take(path);
         }
     }
 
@@ -164,6 +174,7 @@ impl Plantings {
 
     /// Gives what is known of what was moved its new paths.
     fn carry(&self, moves: &[(&Path, &Path)], is_new: bool) {
+        let Some(watch) = &self.watch else { return };
         let mut seen = self.lock();
         seen.moves += 1;
         let place = |path: &Path| {
@@ -178,11 +189,15 @@ impl Plantings {
         let places: Vec<_> = places.collect();
         let mut carried = Vec::new();
         for (old, (new, is_it)) in places {
-            if let Some((was_new, why)) = seen.planted.remove(&old) {
+            if let Some((was_new, why)) = seen.take(&old) {
                 carried.push((new, (if is_it { is_new } else { was_new }, why)));
             }
         }
-        seen.planted.extend(carried);
+        for (path, planted) in carried {
+            if watch.keeps(&path, planted.1) {
+                seen.put(path, planted);
+            }
+        }
     }
 
     fn note_moved(&self, to: &Path, is_new: bool) {
@@ -206,17 +221,19 @@ impl Plantings {
         seen.more += unseen;
         for path in found {
             if !seen.planted.contains_key(&path)
-                && let Some(why) = watch.why(&path)
+                && let Some(why) = watch.why(&path).or_else(|| watch.why_link(&path))
             {
                 seen.insert(&path, true, why);
             }
         }
         let planted = seen.planted.iter().filter_map(|(path, (is_new, why))| {
-            let is_other = || std::fs::symlink_metadata(path).is_ok_and(|it| !it.is_symlink());
             // What came to a path later may be of another kind than what was there first.
             let why = match why {
                 Why::Repository => Some(*why),
-                Why::Link if !is_other() => Some(*why),
+                Why::Link | Why::Within => {
+                    let leads = watch.why_link(path).filter(|why| *why == Why::Link);
+                    leads.or_else(|| watch.why(path))
+                }
                 _ => watch.why(path),
             };
             Some(Planted { path: path.clone(), is_new: *is_new, why: why? })
@@ -237,13 +254,26 @@ impl Seen {
             known.0 |= is_new;
             return;
         }
-        let kept = self.kept.entry(why).or_default();
-        if *kept >= MOST {
-            self.more += 1;
+        if self.kept.get(&why).is_some_and(|kept| *kept >= MOST) {
+            // Most links lead nowhere else, wherever they come to lie.
+            self.more += u64::from(why != Why::Within);
             return;
         }
-        *kept += 1;
-        self.planted.insert(path.to_owned(), (is_new, why));
+        self.put(path.to_owned(), (is_new, why));
+    }
+
+    fn put(&mut self, path: PathBuf, planted: (bool, Why)) {
+        self.take(&path);
+        *self.kept.entry(planted.1).or_default() += 1;
+        self.planted.insert(path, planted);
+    }
+
+    fn take(&mut self, path: &Path) -> Option<(bool, Why)> {
+        let taken = self.planted.remove(path)?;
+        if let Some(kept) = self.kept.get_mut(&taken.1) {
+            *kept -= 1;
+        }
+        Some(taken)
     }
 }
 
@@ -254,11 +284,37 @@ impl Watch {
 
     /// Whether something that matters may lie below `path`, which does so by its name alone.
     fn leads(&self, path: &Path) -> bool {
-        !self.is_private(path)
-            && (self.trees.find(path, true).is_some()
-                || self.trees.begins(path)
-                || self.files.begins(path)
-                || self.path.iter().any(|searched| searched.starts_with(path)))
+        !self.is_private(path) && (self.trees.find(path, true).is_some() || self.begins(path))
+    }
+
+    /// Whether what is looked for begins with `path`.
+    fn begins(&self, path: &Path) -> bool {
+        self.trees.begins(path)
+            || self.files.begins(path)
+            || self.path.iter().any(|searched| searched.starts_with(path))
+    }
+
+    /// Why the link at `path` matters, as it lies now; `None` if there is none. It does if it leads
+    /// out of the directory that the run is about, or into packages, or stands where a directory
+    /// would with what is looked for.
+    fn why_link(&self, path: &Path) -> Option<Why> {
+        let target = std::fs::read_link(path).ok()?;
+        let leads_to = normal(&path.parent()?.join(target));
+        let is_of_package = |path: &Path| self.packages.find(path, true).is_some();
+        let leaves = !leads_to.starts_with(&self.inside);
+        let enters = is_of_package(&leads_to) && !is_of_package(path);
+        let is_led = (leaves || enters) && !self.is_private(&leads_to);
+        Some(if is_led || self.begins(path) { Why::Link } else { Why::Within })
+    }
+
+    /// Whether what was noted for `why` still has to be known where it was moved to.
+    fn keeps(&self, path: &Path, why: Why) -> bool {
+        match why {
+            Why::Repository | Why::Link | Why::Within => true,
+            Why::Moved => self.leads(path),
+            // It may come back from where nobody outside looks.
+            Why::Tree(_) | Why::File(_) | Why::Path => self.why_name(path).is_some(),
+        }
     }
 
     /// What matters in directories that lead to it; and how many places could not be looked at.
@@ -298,9 +354,10 @@ impl Watch {
     }
 
     fn why(&self, path: &Path) -> Option<Why> {
-        if self.is_private(path) {
-            return None;
-        }
+        if self.is_private(path) { None } else { self.why_name(path) }
+    }
+
+    fn why_name(&self, path: &Path) -> Option<Why> {
         let by_name = || self.files.find(path, false).map(Why::File);
         self.trees.find(path, true).map(Why::Tree).or_else(by_name).or_else(|| {
             let directory = path.parent()?;
@@ -310,91 +367,4 @@ impl Watch {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plantings() -> Plantings {
-        Plantings::new(Some(Watch {
-            trees: Names::new([".vscode"]),
-            files: Names::new(["Makefile"]),
-            packages: Names::new(["node_modules"]),
-            path: vec!["/w/bin".into()],
-            inside: "/w".into(),
-            private: vec!["/tmp".into()],
-        }))
-    }
-
-    #[test]
-    fn many_of_one_kind_hide_none_of_another() {
-        let plantings = plantings();
-        let many = (0..2 * MOST).map(|number| format!("/w/{number}/Makefile"));
-        many.for_each(|path| plantings.note(Path::new(&path), true));
-        plantings.note(Path::new("/w/.vscode/tasks.json"), true);
-        plantings.note_for(Path::new("/w/x/HEAD"), Why::Repository);
-        let report = plantings.report();
-        assert_eq!((report.0.len(), report.1), (MOST + 2, MOST as u64));
-    }
-
-    #[test]
-    fn what_matters_is_kept_once_and_found_where_it_was_moved_to() {
-        let plantings = plantings();
-        plantings.note(Path::new("/w/a/Makefile"), false);
-        plantings.note(Path::new("/w/a/Makefile"), true);
-        plantings.note(Path::new("/w/bin/tool"), true);
-        plantings.note(Path::new("/w/main.c"), true);
-        plantings.note(Path::new("/tmp/Makefile"), true);
-        plantings.note_link(Path::new("/w/in"), Path::new("a/../b"));
-        plantings.note_link(Path::new("/w/out"), Path::new("../etc"));
-        plantings.note_link(Path::new("/w/sub"), Path::new("node_modules/x"));
-        plantings.note_link(Path::new("/w/node_modules/.bin/x"), Path::new("../x/bin"));
-        plantings.note(Path::new("/w/c/Makefile"), true);
-        plantings.exchanged(Path::new("/w/c"), Path::new("/w/d"));
-        plantings.exchanged(Path::new("/w/x"), Path::new("/w/d/Makefile"));
-        plantings.note(Path::new("/w/.vscode/x"), true);
-        plantings.note(Path::new("/w/makefile/x"), true);
-        plantings.moved(Path::new("/w/a"), Path::new("/w/b"), true);
-        plantings.moved(Path::new("/w/.vscode/x"), Path::new("/w/.vscode/y"), false);
-        let (planted, more) = plantings.report();
-        let planted: Vec<_> =
-            planted.iter().map(|it| (it.path.to_str().unwrap(), it.is_new, it.why)).collect();
-        assert_eq!(
-            planted,
-            [
-                ("/w/.vscode/y", false, Why::Tree(0)),
-                ("/w/b/Makefile", true, Why::File(0)),
-                ("/w/bin/tool", true, Why::Path),
-                ("/w/d/Makefile", false, Why::File(0)),
-                ("/w/out", true, Why::Link),
-                ("/w/sub", true, Why::Link)
-            ]
-        );
-        assert_eq!(more, 0);
-    }
-
-    #[test]
-    fn what_is_moved_meanwhile_is_noted_where_it_is() {
-        let plantings = plantings();
-        let asked = std::cell::Cell::new(0);
-        let place = || {
-            asked.set(asked.get() + 1);
-            let path = if asked.get() == 1 { "/w/a/Makefile" } else { "/w/b/Makefile" };
-            if asked.get() == 1 {
-                plantings.moved(Path::new("/w/a"), Path::new("/w/b"), true);
-            }
-            Ok(path.into())
-        };
-        plantings.note_at(place, true).unwrap();
-        let paths = plantings.report().0.into_iter().map(|planted| planted.path);
-        assert!(paths.collect::<Vec<_>>().contains(&"/w/b/Makefile".into()));
-    }
-
-    #[test]
-    fn a_flood_is_counted_and_not_kept() {
-        let plantings = plantings();
-        for number in 0..MOST + 5 {
-            plantings.note(&PathBuf::from(format!("/w/{number}/Makefile")), true);
-        }
-        let (planted, more) = plantings.report();
-        assert_eq!((planted.len(), more), (MOST, 5));
-    }
-}
+mod tests;

@@ -104,8 +104,8 @@ fn record(
         Why::Repository => ("repository", "Git, in this directory".to_owned(), false),
         Why::Path => ("path", "whoever calls it by its name: it is in PATH".to_owned(), false),
         Why::Link => ("link", leads_to(&planted.path)?, false),
-        // Only what is in such a directory is told.
-        Why::Moved => return None,
+        // Only what is in such a directory is told, and links that lead elsewhere.
+        Why::Moved | Why::Within => return None,
     };
     // A directory with something in it is told by that.
     if found.is_dir() && planted.why != Why::Repository {

@@ -3,7 +3,9 @@
 use super::{
     FileAsker,
     attribute::granted_mode,
-    entry::{allow_entry, allow_new, allow_removal, entry_path, is_reserved, note_entry},
+    entry::{
+        allow_entry, allow_new, allow_removal, entry_path, is_reserved, note_entry, note_link,
+    },
     object::Seen,
     outside::{Attempt, New},
 };
@@ -221,11 +223,7 @@ impl NameChange<'_> {
         let entry = self.new_entry((dirfd, n))?;
         self.make(&entry, FileType::Symlink, |entry, _| {
             rustix::fs::symlinkat(&target, &entry.parent, &entry.name)?;
-            let state = self.asker.state;
-            if self.asker.files.plantings.are_watched() {
-                let path = path_of(&state.targets.tree, &entry.parent)?.join(&entry.name);
-                self.asker.files.plantings.note_link(&path, &target);
-            }
+            note_link(self.asker, &entry.parent, &entry.name);
             Ok(())
         })
     }
@@ -256,6 +254,12 @@ impl NameChange<'_> {
         seen.allow(*self.asker, removal(seen.class), object)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         rustix::fs::unlinkat(&entry.parent, &entry.name, flags)?;
+        let plantings = &self.asker.files.plantings;
+        if plantings.are_watched()
+            && let Ok(directory) = path_of(&self.asker.state.targets.tree, &entry.parent)
+        {
+            plantings.removed(&directory.join(&entry.name));
+        }
         Ok(Answer::Return(0))
     }
 
@@ -316,6 +320,9 @@ impl NameChange<'_> {
         rustix::fs::linkat(&tree.own_fds, number, &entry.parent, &entry.name, follow)?;
         // What is written by the second name is written to the first, too. It may have none.
         let _ = self.asker.files.plantings.note_at(|| path_of(tree, &object), false);
+        if seen.status.kind == FileType::Symlink {
+            note_link(self.asker, &entry.parent, &entry.name);
+        }
         note_entry(self.asker, &entry.parent, &entry.name, true);
         Ok(Answer::Return(0))
     }

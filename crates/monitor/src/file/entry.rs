@@ -61,6 +61,14 @@ pub(crate) fn allow_new(
     Ok(sid)
 }
 
+/// Notes, for the report at the end, the link that has come to `name` in `parent`.
+pub(super) fn note_link(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr) {
+    let tree = &asker.state.targets.tree;
+    let place = || path_of(tree, parent).map(|directory| directory.join(name));
+    // What has no path any more leads nobody.
+    let _ = asker.files.plantings.note_link(place);
+}
+
 /// Notes, for the report at the end, what has been made or written at `name` in `parent`.
 pub(super) fn note_entry(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr, is_new: bool) {
     let state = asker.state;

@@ -2,7 +2,7 @@
 
 use super::{
     change::{Entry, LastComponent, NameChange, file_system, removal},
-    entry::note_entry,
+    entry::{note_entry, note_link},
     kinds::move_only,
     object::{Seen, Target, class_of},
     outside::New,
@@ -211,7 +211,17 @@ impl NameChange<'_> {
             (Ok(from), Ok(to)) => plantings.moved(&from, &to, target.object.is_none()),
             _ => {}
         }
+        let is_link = |entry: &Entry| {
+            let status = entry.object.as_ref().map(|object| Status::of(object.as_fd()));
+            status.is_some_and(|status| status.is_ok_and(|it| it.kind == FileType::Symlink))
+        };
+        if is_link(source) {
+            note_link(self.asker, &target.parent, &target.name);
+        }
         if exchanges {
+            if is_link(target) {
+                note_link(self.asker, &source.parent, &source.name);
+            }
             note_entry(self.asker, &source.parent, &source.name, false);
         }
         note_entry(self.asker, &target.parent, &target.name, target.object.is_none());
