@@ -3,7 +3,7 @@
 
 use crate::trust::Home;
 use assert_cmd::Command;
-use std::fs;
+use std::{fs, os::unix::fs::symlink};
 
 /// The report of a script that was run with `path` for programs outside.
 fn report(home: &Home, path: &str, script: &str) -> String {
@@ -23,6 +23,20 @@ fn report(home: &Home, path: &str, script: &str) -> String {
     let told = dewar(&["report"]);
     let (_, planted) = told.split_once("what programs outside").expect("a part of the report");
     planted.to_owned()
+}
+
+#[test]
+fn a_program_in_a_directory_of_path_is_told_however_path_spells_it() {
+    let home = Home::new();
+    fs::create_dir(home.path("repo/bin")).unwrap();
+    symlink("repo", home.path("link")).unwrap();
+    for spelled in ["repo/bin", "link/bin", "repo/../repo/bin"] {
+        let path = home.path(spelled).display().to_string();
+        let told = report(&home, &format!("{path}:/bin:/usr/bin"), "echo > bin/ls");
+        assert!(told.contains("/repo/bin/ls "), "{spelled}: {told}");
+    }
+    let told = report(&home, "./bin:/bin:/usr/bin", "echo > bin/ls");
+    assert!(told.contains("/repo/bin/ls "), "{told}");
 }
 
 #[test]

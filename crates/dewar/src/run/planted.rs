@@ -56,8 +56,10 @@ pub(super) fn watch(variables: &Variables, private: bool) -> Watch {
     // The workspace is never the run's own, wherever it lies.
     own.retain(|private| !variables.workspace.starts_with(private));
     let (trees, files) = trusted();
-    let searched = std::env::var_os("PATH").unwrap_or_default();
-    let searched = std::env::split_paths(&searched).filter(|path| path.is_absolute());
+    let searched = std::env::var_os("PATH").filter(|searched| !searched.is_empty());
+    let searched = searched.iter().flat_map(std::env::split_paths);
+    // Files are known by paths without links. What leads to such a directory counts like it.
+    let searched = searched.flat_map(|path| realpath::way(&variables.workspace.join(path)));
     Watch {
         trees: names(&trees),
         files: names(&files),
