@@ -127,7 +127,10 @@ pub(crate) fn tell(
             "  not looked for: the profile sets no guard (`files.guard = \"host-trusted\"`)"
         )?,
         (true, true) => {
-            writeln!(text, "  nothing was made or changed that a program outside would execute")?;
+            writeln!(
+                text,
+                "  nothing was made or changed by a name that programs outside are known to execute"
+            )?;
         }
         (true, false) => told.lines().try_for_each(|line| {
             let pad = line.len() - line.trim_start().len();

@@ -164,7 +164,7 @@ fn planted(record: &RunRecord) -> Markup {
         @if !record.guarded {
             p class="soft" { "Nothing was looked for: the profile sets no guard (" code { "files.guard" } ")." }
         } @else if record.planted.is_empty() {
-            p { "Nothing was made or changed that a program outside would execute." }
+            p { "Nothing was made or changed by a name that programs outside are known to execute." }
         } @else {
             table {
                 thead { tr { th scope="col" { "" } th scope="col" { "File" } th scope="col" { "Who would execute it" } } }
