@@ -13,6 +13,7 @@ mod deputies;
 mod domains;
 mod floor;
 mod followed;
+mod guarded;
 mod help;
 mod hostile;
 mod input;

@@ -1,24 +1,25 @@
 //! `dewar allow`: from denials of a run to a profile that grants them.
 
+mod given;
+
+pub(crate) use given::{amendment, one_protocol};
+
 use crate::{
     control::{Reply, Request, Run, RunArg, odd},
     failure::{Failed, Usage},
     fitting::{Fitting, Target, file_of, undo},
     machine, output,
-    proposal::{Proposal, beside, is_name_of, made_first, named_hosts, of_file},
-    receipt,
+    proposal::{Proposal, beside, frees, is_name_of, made_first, named_hosts, of_file},
     run::{Denial, Journal, RunRecord},
 };
 use anyhow::bail;
 use clap::Args;
 use cli::look;
-use learn::{Line, widening};
-use monitor::{RevokeMode, visible};
-use profile::{AmendedObject, Amendment, AmendmentKind};
+use learn::widening;
+use monitor::visible;
 use std::{
     fmt::Write as _,
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
 const EXAMPLES: &str = "\
@@ -100,7 +101,7 @@ pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
     match running {
         Some(run) => {
             look::show(&shown(&text, look::columns()))?;
-            give(run, &proposal)?;
+            given::give(run, &proposal)?;
         }
         None => {
             change(args, (&record, target), &fitting, &proposal, &mut text)?;
@@ -247,6 +248,9 @@ fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyh
         if let Some(gives) = line.gives(&fitting.scope) {
             writeln!(text, "  GIVES whoever connects {gives}")?;
         }
+        if let Some(said) = frees(line, &fitting.scope) {
+            writeln!(text, "  {said}")?;
+        }
         let new = fitting.judge(std::slice::from_ref(line))?;
         let meant: Vec<PathBuf> =
             denials.iter().map(|denial| PathBuf::from(&denial.record.object)).collect();
@@ -276,6 +280,7 @@ fn shown(text: &str, columns: Option<usize>) -> String {
             let line = columns.map_or_else(|| line.to_owned(), |it| look::folded(line, it));
             let is_left = line.starts_with("not allowed:");
             let line = if is_left { bad(line, "not allowed:") } else { line };
+            let line = bad(line, "UNGUARDED:");
             bad(line, "SECRET by its looks") + "\n"
         }
     };
@@ -318,51 +323,6 @@ fn change(
     };
     writeln!(text, "{file} {done}{how}; `dewar allow --undo` takes it back")?;
     Ok(())
-}
-
-/// Gives it to a running sandbox.
-fn give(mut run: Run, proposal: &Proposal<'_>) -> anyhow::Result<()> {
-    for line in &proposal.lines {
-        let Some(amendment) = amendment(line, proposal) else {
-            bail!(Failed(format!(
-                "`{}` cannot be given to a running sandbox; --write puts it into a profile for the next",
-                visible(&line.alone())
-            )));
-        };
-        let change = run.change(Request::Amend(amendment, RevokeMode::Repair))?;
-        receipt::print(&change, false)?;
-    }
-    Ok(())
-}
-
-/// An endpoint of a profile, where no protocol is TCP, for an amendment, where it is any.
-pub(crate) fn one_protocol(endpoint: String) -> String {
-    match endpoint.ends_with("/udp") || endpoint.ends_with("/tcp") {
-        true => endpoint,
-        false => endpoint + "/tcp",
-    }
-}
-
-/// What gives a line to its domain alone, in a running sandbox; `None` if nothing does.
-pub(crate) fn amendment(line: &Line, proposal: &Proposal<'_>) -> Option<Amendment> {
-    let value = line.value.clone();
-    let object = match line.key.as_str() {
-        "files.read" => AmendedObject::Files(value),
-        "files.write" => AmendedObject::Write(value),
-        "network.connect" => match value.strip_prefix("unix:") {
-            Some(name) => AmendedObject::Unix(name.to_owned()),
-            None if value.starts_with("unixgram:") || proposal.is_offline => return None,
-            None => {
-                let (addresses, endpoint) = (proposal.addresses(&value), one_protocol(value));
-                AmendedObject::Network { endpoint, addresses }
-            }
-        },
-        // What can be executed was settled when the run started.
-        _ => return None,
-    };
-    // Without a name, an amendment is about all domains; a line without one is about the first.
-    let domain = Some(line.domain.clone().unwrap_or_else(|| "main".into()));
-    Some(Amendment { when: SystemTime::now(), kind: AmendmentKind::Grant, domain, object })
 }
 
 #[cfg(test)]

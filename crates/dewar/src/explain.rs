@@ -5,19 +5,18 @@ mod remedy;
 mod tests;
 
 use crate::{
-    amend::literal,
     control::Begun,
     groups::{Group, groups},
     output,
-    proposal::{NATIVELY, Proposal, is_guarded, of_file},
+    proposal::{self, Guarded, NATIVELY, Proposal, of_file},
     receipt,
     run::document::RunDocument,
-    run::{Denial, Journal, RunRecord, guarded, lacking},
+    run::{Denial, Journal, RunRecord, lacking},
 };
 use clap::Args;
 use cli::look::{self, BAD, FAINT, GOOD, STRONG, paint};
 use monitor::visible;
-use remedy::{entry, in_profile, made_first, named_hosts, powers};
+use remedy::{in_profile, made_first, named_hosts, powers};
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = "\
@@ -142,7 +141,7 @@ pub(crate) fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fm
     for remark in record.remarks.iter().filter(|_| record.status != 0) {
         writeln!(text, "{}", visible(remark))?;
     }
-    tell_denials(&mut text, &Told { run: record, kept: kept_back(record) }, layout)?;
+    tell_denials(&mut text, &Told::of(record), layout)?;
     if !record.changes.is_empty() {
         writeln!(text, "\nchanged while it ran:")?;
     }
@@ -176,34 +175,62 @@ pub(crate) fn heading(record: &RunRecord, width: usize) -> String {
     format!("`{STRONG}{command}{STRONG:#}` under {profile}: exit status {status}\n")
 }
 
-/// A run, and which of its denials stay whatever is added to its profile, and why.
+/// A run, and what is known of its denials by its profile.
 struct Told<'a> {
     run: &'a RunRecord,
+    /// Those that stay whatever is added to the profile, and why.
     kept: Vec<(&'a Denial, String)>,
+    /// The lines that let names be changed that programs outside trust.
+    freed: Vec<(&'a Denial, String)>,
 }
 
-impl Told<'_> {
+impl<'a> Told<'a> {
+    /// Nothing is looked up.
+    fn of(run: &'a RunRecord) -> Self {
+        const MOST: usize = 100;
+        let mut told = Self { run, kept: Vec::new(), freed: Vec::new() };
+        let is_asked =
+            |denial: &&Denial| !denial.profile_rules.is_empty() || guarded(denial).is_some();
+        let denials: Vec<&Denial> = run.denials.iter().filter(is_asked).take(MOST).collect();
+        let Some(fitting) = (!denials.is_empty()).then(|| of_file(run).ok()).flatten() else {
+            return told;
+        };
+        let named = denials.iter().map(|denial| denial.record.object.clone().into());
+        let named: Vec<_> = named.collect();
+        let Ok(proposal) = Proposal::of(&fitting.unresolved(), &denials, &named) else {
+            return told;
+        };
+        for denial in denials {
+            if let Some(why) = proposal.kept_back(denial) {
+                told.kept.push((denial, why.to_owned()));
+            }
+            if guarded(denial).is_some() {
+                let lines = proposal.lines_for(denial).iter().map(learn::Line::alone);
+                let lines: Vec<String> = lines.collect();
+                let left = proposal.left_for(denial).map(|why| format!("no line helps: {why}"));
+                told.freed.push((denial, left.unwrap_or_else(|| lines.join(", and "))));
+            }
+        }
+        told
+    }
+
     /// What is said in the place of a line that would not help.
     fn unhelpable(&self, denial: &Denial) -> Option<String> {
         let (_, why) = self.kept.iter().find(|(kept, _)| std::ptr::eq(*kept, denial))?;
         Some(format!("no line helps: {why}"))
     }
+
+    /// The lines that let a name be changed that programs outside trust, if they are known.
+    fn freed(&self, denial: &Denial) -> Option<&str> {
+        let (_, lines) = self.freed.iter().find(|(freed, _)| std::ptr::eq(*freed, denial))?;
+        Some(lines)
+    }
 }
 
-/// The denials that the profile's own file wants. Nothing is looked up.
-fn kept_back(record: &RunRecord) -> Vec<(&Denial, String)> {
-    const MOST: usize = 100;
-    let denials = record.denials.iter().filter(|denial| !denial.profile_rules.is_empty());
-    let denials: Vec<&Denial> = denials.take(MOST).collect();
-    let Some(fitting) = (!denials.is_empty()).then(|| of_file(record).ok()).flatten() else {
-        return Vec::new();
-    };
-    let named: Vec<_> = denials.iter().map(|denial| denial.record.object.clone().into()).collect();
-    let Ok(proposal) = Proposal::of(&fitting.unresolved(), &denials, &named) else {
-        return Vec::new();
-    };
-    let kept = |denial: &&'_ Denial| proposal.kept_back(denial).map(str::to_owned);
-    denials.iter().filter_map(|denial| Some((*denial, kept(denial)?))).collect()
+/// What a denial is about, if programs outside trust that by its name.
+fn guarded(denial: &Denial) -> Option<Guarded<'_>> {
+    let by_another = || Guarded::otherwise(denial).filter(|_| proposal::kept(denial).is_none());
+    Guarded::by_guard(&denial.record).or_else(by_another)
 }
 
 /// The denials in groups, or each for itself.
@@ -251,8 +278,8 @@ fn tell_group(
     let indent = numbers.chars().count() + 3;
     writeln!(text, "{}", look::fill(told.split(' '), indent, layout.width))?;
     let named = group.members.iter().take(MOST_NAMED);
-    let named: Vec<String> = named.map(|(_, it)| visible(&it.record.object)).collect();
-    row(text, layout, "such as", &named.join(" "))?;
+    let objects: Vec<String> = named.clone().map(|(_, it)| visible(&it.record.object)).collect();
+    row(text, layout, "such as", &objects.join(" "))?;
     powers(group).iter().try_for_each(|gives| row(text, layout, "gives", gives))?;
     row(text, layout, "program", &record.program)?;
     row(text, layout, "subject", &record.scontext)?;
@@ -260,11 +287,10 @@ fn tell_group(
     row(text, layout, "why", &record.reason)?;
     record.rules.iter().try_for_each(|rule| row(text, layout, "rule", rule))?;
     denial.profile_rules.iter().try_for_each(|rule| row(text, layout, "profile", rule))?;
-    if is_guarded(record) {
-        let (why, directory) = guarded(&record.object);
-        row(text, layout, "guard", &why)?;
-        let unguarded = entry("files.unguarded", &literal(&directory));
-        return row(text, layout, "in a profile", &unguarded);
+    if let Some(guarded) = guarded(denial) {
+        row(text, layout, "guard", &guarded.why())?;
+        let freed = named.filter_map(|(_, it)| run.freed(it)).collect::<Vec<_>>();
+        return row(text, layout, "in a profile", &freed.join(", and "));
     }
     if record.natively {
         return row(text, layout, "natively", NATIVELY);
@@ -327,10 +353,10 @@ fn tell_denial(
         // No line of a profile would help: amendments are stronger.
         return Ok(());
     }
-    if is_guarded(record) {
-        let (why, directory) = guarded(&record.object);
-        line("guard", &why)?;
-        return line("in a profile", &entry("files.unguarded", &literal(&directory)));
+    if let Some(guarded) = guarded(denial) {
+        line("guard", &guarded.why())?;
+        line("in a profile", told.freed(denial).unwrap_or_default())?;
+        return line("or", &guarded.instead().unwrap_or_default());
     }
     if record.natively {
         return line("natively", NATIVELY);

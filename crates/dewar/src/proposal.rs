@@ -1,11 +1,14 @@
 //! The lines of a profile that would allow what a run was denied.
 
+mod guarded;
+
+pub(crate) use guarded::{Guarded, frees, kept, links_to};
+
 use crate::{
-    amend::literal,
     failure::Usage,
     fitting::{Fitting, access, file_of},
     learn::hosts::endpoints,
-    run::{Denial, RunRecord, guarded},
+    run::{Denial, RunRecord},
 };
 use anyhow::bail;
 use learn::{
@@ -33,6 +36,8 @@ pub(crate) struct Proposal<'a> {
     /// A run of the profile has no network that it could be given a host of.
     pub(crate) is_offline: bool,
     addresses: Addresses,
+    /// The lines by denial.
+    found: Vec<Found<'a>>,
 }
 
 /// What is said of what the permissions of files refuse, whatever a profile grants.
@@ -76,7 +81,8 @@ impl<'a> Proposal<'a> {
         let nameservers = fitting.variables.nameservers.clone();
         let addresses = Addresses { names: names.flatten().collect(), nameservers };
         let is_offline = compiled.domains.iter().all(profile::Domain::is_offline);
-        let mut proposal = Self { lines: Vec::new(), left: Vec::new(), is_offline, addresses };
+        let (lines, left, found) = (Vec::new(), Vec::new(), Vec::new());
+        let mut proposal = Self { lines, left, is_offline, addresses, found };
         let all: Vec<Access> = denials.iter().map(|denial| access(&denial.record)).collect();
         let mut found = Vec::new();
         for (denial, access) in denials.iter().zip(&all) {
@@ -92,6 +98,7 @@ impl<'a> Proposal<'a> {
         proposal
             .lines
             .dedup_by(|a, b| (&a.domain, &a.key, &a.value) == (&b.domain, &b.key, &b.value));
+        proposal.found = found;
         Ok(proposal)
     }
 
@@ -130,7 +137,7 @@ impl<'a> Proposal<'a> {
                 || asks_for_names(&denial.record) && !fitting.named_hosts.is_empty()
                 || self.left.iter().any(|(left, _)| is_it(left))
                 || after.missing(access).is_empty()
-                || is_guarded(&denial.record)
+                || Guarded::by_guard(&denial.record).is_some()
             {
                 continue;
             }
@@ -144,8 +151,19 @@ impl<'a> Proposal<'a> {
 
     /// Why no line of the profile helps against a denial, where the profile itself is the reason.
     pub(crate) fn kept_back(&self, denial: &Denial) -> Option<&str> {
-        let mut left = self.left.iter().filter(|(left, _)| std::ptr::eq(*left, denial));
-        left.find_map(|(_, why)| why.starts_with(KEPT_BACK).then_some(why.as_str()))
+        self.left_for(denial).filter(|why| why.starts_with(KEPT_BACK))
+    }
+
+    /// Why a denial stays.
+    pub(crate) fn left_for(&self, denial: &Denial) -> Option<&str> {
+        let (_, why) = self.left.iter().find(|(left, _)| std::ptr::eq(*left, denial))?;
+        Some(why)
+    }
+
+    /// The lines that allow a denial.
+    pub(crate) fn lines_for(&self, denial: &Denial) -> &[Line] {
+        let found = self.found.iter().find(|(found, _)| std::ptr::eq(*found, denial));
+        found.map_or(&[], |(_, lines)| lines)
     }
 
     /// The addresses that an endpoint's name stands for.
@@ -174,14 +192,13 @@ impl<'a> Proposal<'a> {
             return Err("it was revoked while it ran, and is granted by the profile".into());
         }
         let comment = format!("{}: allowed", access.who());
-        if is_guarded(record) {
-            let (why, directory) = guarded(&record.object);
-            if !named.iter().any(|path| path == Path::new(&record.object)) {
-                return Err(format!("{why}; to allow it, name it in full"));
+        let own = |line| Line { comment: comment.clone(), ..line };
+        let is_named = named.iter().any(|named| is_name_of(named, &record.object));
+        if let Some(guarded) = Guarded::by_guard(record) {
+            if !is_named {
+                return Err(guarded.unnamed());
             }
-            let value = literal(&directory);
-            let key = "files.unguarded".to_owned();
-            return Ok(vec![Line { domain: None, key, value, comment }]);
+            return Ok(guarded.lines(fitting, access.domain())?.into_iter().map(own).collect());
         }
         if missing(access, judge).is_empty() {
             return Ok(Vec::new());
@@ -203,12 +220,14 @@ impl<'a> Proposal<'a> {
             if !named.iter().any(|path| path == Path::new(place)) {
                 return Err(format!("{}; to allow it, name it in full", kept.why()));
             }
-            let key = "files.unguarded".to_owned();
+            let key = guarded::UNGUARDED.to_owned();
             let line =
                 |value| Line { domain: None, key: key.clone(), value, comment: comment.clone() };
             return Ok(links_to(place, Some(&fitting.variables)).into_iter().map(line).collect());
         }
-        let is_named = named.iter().any(|named| is_name_of(named, &record.object));
+        if let Some(guarded) = Guarded::otherwise(denial).filter(|_| !is_named) {
+            return Err(guarded.unnamed());
+        }
         let scope = match is_named {
             true => Scope { secrets: Secrets::none(), ..fitting.scope.clone() },
             false => fitting.scope.clone(),
@@ -231,7 +250,6 @@ impl<'a> Proposal<'a> {
                 "name a host and its port, as in network.connect = [\"example.org:443\"]".into()
             );
         }
-        let own = |line| Line { comment: comment.clone(), ..line };
         Ok(found.into_iter().map(own).map(|line| made(line, access, judge, &scope)).collect())
     }
 }
@@ -367,30 +385,4 @@ fn unsayable(record: &Record) -> String {
         }
         class => format!("no profile grants that on a {class}"),
     }
-}
-
-/// Why a run may not change what it was denied, or make something in it, whatever its profile
-/// grants on that path; and the path.
-pub(crate) fn kept(denial: &Denial) -> Option<(Kept, &str)> {
-    let object = denial.record.object.as_str();
-    let directory = object.rsplit_once('/').map(|(directory, _)| directory);
-    let directory = directory.filter(|_| denial.record.missing.iter().any(|it| it == "add_name"));
-    let why = |path| {
-        let mut rules = denial.profile_rules.iter();
-        rules.find_map(|rule| Kept::of(path, rule)).map(|kept| (kept, path))
-    };
-    why(object).or_else(|| directory.and_then(why))
-}
-
-/// The links of guarded names that led to `place`, as patterns.
-pub(crate) fn links_to(place: &str, variables: Option<&Variables>) -> Vec<String> {
-    let led = variables.iter().flat_map(|variables| &variables.led);
-    let here = led.filter(|(_, led)| profile::fixed_path(led) == Path::new(place));
-    here.map(|(link, _)| literal(&link.to_string_lossy())).collect()
-}
-
-/// Whether a guard is why: it gives names of its own types.
-pub(crate) fn is_guarded(record: &Record) -> bool {
-    let object = flask::type_of(&record.tcontext);
-    ["_guarded_t", "_pointer_t"].iter().any(|ending| object.ends_with(ending))
 }

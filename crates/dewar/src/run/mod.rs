@@ -19,6 +19,7 @@ mod scratch;
 mod serving;
 mod spelling;
 mod summary;
+mod trusted;
 mod unchecked;
 mod unseen;
 mod weight;
@@ -46,10 +47,11 @@ pub(crate) use inside::is_inside;
 pub(crate) use journal::{Journal, RunRecord};
 pub(crate) use kept::Summary;
 pub(crate) use link::Answered;
-pub(crate) use planted::{PlantedRecord, guarded, is_trusted_outside, tell as tell_planted};
+pub(crate) use planted::{PlantedRecord, tell as tell_planted};
 pub(crate) use prepare::REQUIRED;
 pub(crate) use serving::UseDaemon;
 pub(crate) use summary::lacking;
+pub(crate) use trusted::{guarded_for, is_trusted_outside};
 
 /// What the command line asked for.
 pub(crate) struct RunRequest {

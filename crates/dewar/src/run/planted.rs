@@ -34,7 +34,7 @@ pub(crate) struct PlantedRecord {
 }
 
 /// The names that count for everything below, and those that count alone, as a watch numbers them.
-fn trusted() -> (Vec<GuardedName>, Vec<GuardedName>) {
+pub(super) fn trusted() -> (Vec<GuardedName>, Vec<GuardedName>) {
     let is_tree = |name: &GuardedName| match name.level {
         GuardLevel::Always | GuardLevel::Deny => true,
         GuardLevel::Report => name.name.ends_with('/'),
@@ -43,7 +43,7 @@ fn trusted() -> (Vec<GuardedName>, Vec<GuardedName>) {
     host_trusted().filter(|name| name.level != GuardLevel::But).partition(is_tree)
 }
 
-fn names(of: &[GuardedName]) -> Names {
+pub(super) fn names(of: &[GuardedName]) -> Names {
     Names::new(of.iter().map(|name| name.name.trim_end_matches('/')))
 }
 
@@ -124,7 +124,7 @@ fn record(
 }
 
 /// Whether a path lies in a directory of packages, where no editor or agent is started.
-fn is_of_a_package(path: &Path) -> bool {
+pub(super) fn is_of_a_package(path: &Path) -> bool {
     packages().find(path, true).is_some()
 }
 
@@ -194,53 +194,9 @@ fn lines(text: &mut String, records: &[&PlantedRecord], most: usize) {
     }
 }
 
-/// What a program outside would do with a path that a guard keeps, and what to write into a profile
-/// to let it be made.
-pub(crate) fn guarded(path: &str) -> (String, String) {
-    let (trees, files) = trusted();
-    let (in_trees, alone) = (names(&trees), names(&files));
-    let path = Path::new(path);
-    let mut above: Vec<&Path> = path.ancestors().collect();
-    above.reverse();
-    let in_tree = above.into_iter().find_map(|top| Some((top, in_trees.find(top, false)?)));
-    let by_tree = in_tree.map(|(top, index)| (top, trees[index]));
-    let by_name = || Some((path, files[alone.find(path, false)?]));
-    let Some((top, name)) = by_tree.or_else(by_name) else {
-        let directory = path.parent().unwrap_or(path);
-        let why = "a directory with `objects` and `refs` is a repository, and Git would obey this";
-        return (why.to_owned(), directory.display().to_string());
-    };
-    let repository = top.ancestors().find(|it| is_git(it)).and_then(Path::parent);
-    let why = format!("outside, it would be for {}", name.runs);
-    (why, repository.unwrap_or(top).display().to_string())
-}
-
-/// Whether programs outside would execute what is written to `path`, or do what it says.
-pub(crate) fn is_trusted_outside(path: &Path) -> bool {
-    let (trees, files) = trusted();
-    let (in_trees, alone) = (names(&trees), names(&files));
-    let in_tree = path.ancestors().any(|top| in_trees.find(top, false).is_some());
-    in_tree || alone.find(path, false).is_some()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_refused_name_is_told_with_the_directory_to_name() {
-        for (path, want, why) in [
-            ("/w/sub/.git/hooks", "/w/sub", "Git"),
-            ("/w/sub/.git/config", "/w/sub", "Git"),
-            ("/w/a/.vscode/tasks.json", "/w/a/.vscode", "VS Code"),
-            ("/w/a/AGENTS.md", "/w/a/AGENTS.md", "agents"),
-            ("/w/bare/config", "/w/bare", "repository"),
-        ] {
-            let (said, directory) = guarded(path);
-            assert_eq!(directory, want, "{path}");
-            assert!(said.contains(why), "{path}: {said}");
-        }
-    }
 
     #[test]
     fn what_only_a_build_executes_is_told_shortly_and_listed_in_full() {

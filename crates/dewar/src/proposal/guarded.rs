@@ -1,0 +1,151 @@
+//! Names that programs outside trust: what is said where one was refused, and the least that lets
+//! it be changed.
+
+use crate::{
+    amend::literal,
+    fitting::{Fitting, access},
+    run::{Denial, guarded_for},
+};
+use learn::{Line, Scope, What};
+use monitor::{Record, visible};
+use profile::{Kept, Variables};
+use std::path::Path;
+
+/// The list of what is guarded no more.
+pub(super) const UNGUARDED: &str = "files.unguarded";
+/// What Git writes first, and makes into the file of the name without it.
+const LOCK: &str = ".lock";
+/// One pattern for both.
+const WITH_LOCK: &str = "{,.lock}";
+
+/// A name that programs outside trust, refused.
+pub(crate) struct Guarded<'a> {
+    object: &'a str,
+    /// Who outside would execute it, or do what it says; `None` if it was to complete a repository.
+    runs: Option<&'static str>,
+}
+
+/// Whether a guard is why: it gives names of its own types.
+fn is_guarded(record: &Record) -> bool {
+    let object = flask::type_of(&record.tcontext);
+    ["_guarded_t", "_pointer_t"].iter().any(|ending| object.ends_with(ending))
+}
+
+impl<'a> Guarded<'a> {
+    /// What a denial is about, if a guard is why.
+    pub(crate) fn by_guard(record: &'a Record) -> Option<Self> {
+        let runs = || guarded_for(Path::new(&record.object), record.tclass != "dir");
+        is_guarded(record).then(|| Self { object: &record.object, runs: runs() })
+    }
+
+    /// The same where another line of the profile keeps such a name from being changed, or none
+    /// grants it.
+    pub(crate) fn otherwise(denial: &'a Denial) -> Option<Self> {
+        let record = &denial.record;
+        let need = learn::need(&access(record), &record.missing)?;
+        let runs = guarded_for(Path::new(&record.object), record.tclass != "dir")?;
+        let is_changed = matches!(need.what, What::Write(_));
+        is_changed.then_some(Self { object: &record.object, runs: Some(runs) })
+    }
+
+    /// What a program outside would do with it.
+    pub(crate) fn why(&self) -> String {
+        match self.runs {
+            Some(runs) => format!("outside, it would be for {runs}"),
+            None => {
+                "a directory with `objects` and `refs` is a repository, and Git would obey this"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// How to do without, for who makes a repository: its hooks are the first of this kind.
+    pub(crate) fn instead(&self) -> Option<String> {
+        let repository = self.object.strip_suffix("/.git/hooks")?;
+        let free = serde_json::json!([literal(repository)]);
+        Some(format!(
+            "clone into $TMPDIR, or make the repository outside of the run; {UNGUARDED} = {free} takes the guard off all of it"
+        ))
+    }
+
+    /// Why nothing is granted to who has not named it.
+    pub(super) fn unnamed(&self) -> String {
+        let instead = self.instead().map(|it| format!("; or {it}")).unwrap_or_default();
+        format!("{}; to allow it, name it in full{instead}", self.why())
+    }
+
+    /// The lines that take the guard off, and what else of the profile keeps it from being changed.
+    pub(super) fn lines(
+        &self,
+        fitting: &Fitting,
+        domain: Option<&str>,
+    ) -> Result<Vec<Line>, String> {
+        let line = |domain: Option<&str>, key: &str, value| Line {
+            domain: domain.map(str::to_owned),
+            key: key.to_owned(),
+            value,
+            comment: String::new(),
+        };
+        let scope = &fitting.scope;
+        let text = |path: &str| scope.text(Path::new(path));
+        if self.runs.is_none() {
+            let repository = self.object.rsplit_once('/').map_or("/", |(directory, _)| directory);
+            if scope.workspace.starts_with(repository) {
+                return Err(format!(
+                    "{}; only all of {} could be named: make the repository outside of the run",
+                    self.why(),
+                    text(repository)
+                ));
+            }
+            return Ok(vec![line(None, UNGUARDED, text(repository))]);
+        }
+        let locked = self.object.strip_suffix(LOCK);
+        let locked = locked.filter(|file| guarded_for(Path::new(file), true).is_some());
+        let value = match locked {
+            Some(file) => text(file) + WITH_LOCK,
+            None => text(self.object),
+        };
+        let mut lines = vec![line(None, UNGUARDED, value)];
+        let judge = fitting.judge(&lines).map_err(|error| format!("{error:#}"))?;
+        let names = locked.into_iter().chain([self.object]);
+        let kept = names.filter(|name| !judge.rights(Path::new(name), domain).write);
+        lines.extend(kept.map(|name| line(domain, "files.write", text(name))));
+        Ok(lines)
+    }
+}
+
+/// What is said of a line that lets be changed what programs outside trust.
+pub(crate) fn frees(line: &Line, scope: &Scope) -> Option<String> {
+    let is_unguarded = line.key == UNGUARDED;
+    if !is_unguarded && line.key != "files.write" {
+        return None;
+    }
+    let path = scope.path(line.value.strip_suffix(WITH_LOCK).unwrap_or(&line.value))?;
+    match guarded_for(&path, true) {
+        Some(runs) => Some(format!("UNGUARDED: outside, it is for {runs}")),
+        None => is_unguarded.then(|| {
+            let shown = visible(&scope.text(&path));
+            format!("UNGUARDED: all in {shown} that programs outside trust: hooks, settings, instructions")
+        }),
+    }
+}
+
+/// Why a run may not change what it was denied, or make something in it, whatever its profile
+/// grants on that path; and the path.
+pub(crate) fn kept(denial: &Denial) -> Option<(Kept, &str)> {
+    let object = denial.record.object.as_str();
+    let directory = object.rsplit_once('/').map(|(directory, _)| directory);
+    let directory = directory.filter(|_| denial.record.missing.iter().any(|it| it == "add_name"));
+    let why = |path| {
+        let mut rules = denial.profile_rules.iter();
+        rules.find_map(|rule| Kept::of(path, rule)).map(|kept| (kept, path))
+    };
+    why(object).or_else(|| directory.and_then(why))
+}
+
+/// The links of guarded names that led to `place`, as patterns.
+pub(crate) fn links_to(place: &str, variables: Option<&Variables>) -> Vec<String> {
+    let led = variables.iter().flat_map(|variables| &variables.led);
+    let here = led.filter(|(_, led)| profile::fixed_path(led) == Path::new(place));
+    here.map(|(link, _)| literal(&link.to_string_lossy())).collect()
+}

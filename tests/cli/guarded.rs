@@ -1,0 +1,100 @@
+//! Names that programs outside trust: what `allow` and `explain` offer for one that was refused.
+
+use super::learn::Home;
+use std::fs;
+
+/// A home whose workspace is a repository.
+fn home() -> Home {
+    let home = Home::new();
+    let work = home.work().display().to_string();
+    let made = std::process::Command::new("git").args(["init", "-q", &work]).status().unwrap();
+    assert!(made.success());
+    home
+}
+
+/// What is made under the profile that was written, of what a guard keeps.
+fn made_under_profile(home: &Home, names: &[&str]) -> Vec<String> {
+    let made = |name: &&&str| {
+        let script = format!("mkdir -p \"$(dirname {name})\" && echo planted > {name}");
+        home.say(&["run", "--no-daemon", "-p", "./dewar.toml", "--", "sh", "-c", &script]).status
+            == 0
+    };
+    names.iter().filter(made).map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn a_lock_of_git_is_let_go_with_the_file_it_becomes_and_nothing_else() {
+    for base in ["workspace+guarded", "agent"] {
+        let home = home();
+        let config = ["git", "config", "user.name", "somebody"];
+        let run = |profile| {
+            home.say(&[&["run", "--no-daemon", "-p", profile, "--"], &config[..]].concat())
+        };
+        assert_ne!(run(base).status, 0, "{base}");
+        let lock = home.work().join(".git/config.lock").display().to_string();
+        let explained = home.say(&["explain"]).out;
+        let said = home.say(&["allow", &lock, "--write", "dewar.toml"]);
+        assert_eq!(said.status, 0, "{base}: {}{}", said.out, said.err);
+        let line = "files.unguarded = [\"${workspace}/.git/config{,.lock}\"]";
+        for told in [&explained, &said.out] {
+            assert!(
+                told.contains(line) && told.contains("for Git, at its next command"),
+                "{base}: {told}"
+            );
+        }
+        assert!(said.out.contains("UNGUARDED: "), "{}", said.out);
+        let said = run("./dewar.toml");
+        assert_eq!(said.status, 0, "{base}: {}{}", said.err, home.profile());
+        let others =
+            ["AGENTS.md", ".envrc", ".git/hooks/pre-commit", ".npmrc", ".vscode/tasks.json"];
+        assert_eq!(made_under_profile(&home, &others), [""; 0], "{base}: {}", home.profile());
+    }
+}
+
+#[test]
+fn what_programs_outside_trust_is_named_in_full_whatever_keeps_it() {
+    for base in ["workspace+guarded", "agent"] {
+        let home = Home::new();
+        let init = ["run", "--no-daemon", "-p", base, "--", "git", "init", "-q", "."];
+        assert_ne!(home.say(&init).status, 0, "{base}");
+        let explained = home.say(&["explain"]).out;
+        for part in ["outside, it would be for Git", "clone into $TMPDIR"] {
+            assert!(explained.contains(part), "{base}: {explained}");
+        }
+        let said = home.say(&["allow", "1", "--write", "dewar.toml"]);
+        assert!(said.status == 1 && said.out.contains("name it in full"), "{base}: {}", said.out);
+        assert!(said.out.contains("clone into $TMPDIR"), "{base}: {}", said.out);
+        assert!(!home.work().join("dewar.toml").exists(), "{base}");
+        let hooks = home.work().join(".git/hooks").display().to_string();
+        let said = home.say(&["allow", &hooks, "--write", "dewar.toml"]);
+        assert!(said.status == 0 && said.out.contains("UNGUARDED: "), "{base}: {}", said.out);
+        let made =
+            made_under_profile(&home, &[".git/hooks/pre-commit", "AGENTS.md", ".git/info/x"]);
+        assert_eq!(made, [".git/hooks/pre-commit"], "{base}: {}", home.profile());
+    }
+}
+
+#[test]
+fn a_directory_that_would_be_a_repository_is_named_if_it_is_not_the_workspace() {
+    let home = Home::new();
+    let bare =
+        ["run", "--no-daemon", "-p", "workspace+guarded", "--", "git", "init", "-q", "--bare"];
+    for (place, status) in [("sub", 0), (".", 1)] {
+        assert_ne!(home.say(&[&bare[..], &[place]].concat()).status, 0);
+        let record = home.say(&["explain", "--json"]).out;
+        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+        let object = record["denials"][0]["object"].as_str().unwrap().to_owned();
+        let said = home.say(&["allow", &object, "--write", "dewar.toml"]);
+        assert_eq!(said.status, status, "{object}: {}{}", said.out, said.err);
+        let told = match status {
+            0 => "UNGUARDED: all in ${workspace}/sub that programs outside trust",
+            _ => "make the repository outside of the run",
+        };
+        assert!(said.out.contains(told), "{object}: {}", said.out);
+        assert!(
+            fs::read_to_string(home.work().join("dewar.toml"))
+                .is_ok_and(|it| !it.contains("${workspace}\""))
+        );
+        fs::remove_dir_all(home.work().join(place).join("refs")).ok();
+    }
+}
