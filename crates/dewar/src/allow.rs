@@ -7,9 +7,11 @@ pub(crate) use given::{amendment, one_protocol};
 use crate::{
     control::{Reply, Request, Run, RunArg, odd},
     failure::{Failed, Usage},
-    fitting::{Fitting, Target, file_of, undo},
+    fitting::{Fitting, Target, access, file_of, undo},
     machine, output,
-    proposal::{Proposal, beside, frees, is_name_of, made_first, named_hosts, of_file},
+    proposal::{
+        Proposal, beside, directory_of, frees, is_name_of, made_first, named_hosts, of_file,
+    },
     run::{Denial, Journal, RunRecord},
 };
 use anyhow::bail;
@@ -189,7 +191,12 @@ fn chosen<'a>(
     }
     for object in &wanted.objects {
         let before = chosen.len();
-        let is_meant = |denial: &&Denial| is_name_of(Path::new(object), &denial.record.object);
+        let is_meant = |denial: &&Denial| {
+            let access = access(&denial.record);
+            let directory = directory_of(&access).map(Path::to_string_lossy);
+            let is_it = |name: &str| is_name_of(Path::new(object), name);
+            is_it(&denial.record.object) || directory.is_some_and(|name| is_it(&name))
+        };
         chosen.extend(denials.iter().filter(is_meant));
         if chosen.len() == before {
             bail!(Usage(format!("the run was not denied `{}`", visible(object))));

@@ -1,7 +1,9 @@
 //! The lines of a profile that would allow what a run was denied.
 
+mod entries;
 mod guarded;
 
+pub(crate) use entries::{directory_of, made_first};
 pub(crate) use guarded::{Guarded, frees, kept, links_to};
 
 use crate::{
@@ -250,7 +252,8 @@ impl<'a> Proposal<'a> {
                 "name a host and its port, as in network.connect = [\"example.org:443\"]".into()
             );
         }
-        Ok(found.into_iter().map(own).map(|line| made(line, access, judge, &scope)).collect())
+        let placed = |line| entries::placed(line, (access, judge), fitting, named);
+        found.into_iter().map(own).map(placed).collect()
     }
 }
 
@@ -267,15 +270,6 @@ pub(crate) fn asks_for_names(record: &Record) -> bool {
 
 fn together(found: &[Found<'_>]) -> Vec<Line> {
     found.iter().flat_map(|(_, lines)| lines).cloned().collect()
-}
-
-/// A line for a directory that the run was to make where it sees nothing: Dewar makes it.
-fn made(line: Line, access: &Access, judge: &Judge, scope: &Scope) -> Line {
-    let is_made = access.call.starts_with("mkdir") && !line.value.ends_with('/');
-    match is_made && line.is_shut_in(judge, scope) {
-        true => Line { value: line.value + "/", ..line },
-        false => line,
-    }
 }
 
 fn needs_of(access: &Access, judge: &Judge) -> Option<Need> {
@@ -322,25 +316,6 @@ pub(crate) fn beside(also: &Widening) -> Option<String> {
         more => named.push(format!("and {more} more of them")),
     }
     Some(format!("also {files} there already; {}", named.join("; ")))
-}
-
-/// What is said of a line for something that is not there, in a directory of which the run sees
-/// nothing: it cannot be made there.
-pub(crate) fn made_first(line: &Line, old: &Judge, scope: &Scope) -> Option<String> {
-    let path = scope.path(&line.value).filter(|path| !path.exists())?;
-    if !line.is_shut_in(old, scope) {
-        return None;
-    }
-    if line.value.ends_with('/') {
-        return Some("the directory is made before the run".into());
-    }
-    // All of a home, nobody should grant for one name.
-    let directory = path.parent().filter(|directory| !scope.is_wide(directory));
-    let instead = directory.map_or_else(String::new, |directory| {
-        let slash = if directory.exists() { "" } else { "/" };
-        format!(", or grant {}{slash}", visible(&scope.text(directory)))
-    });
-    Some(format!("it is not there: make it before the run{instead}"))
 }
 
 /// Why no line is proposed for something that a list could hold.

@@ -270,6 +270,12 @@ fn collapse(
 }
 
 impl Scope {
+    /// Whether a line may let all of a directory be changed for one entry of it.
+    #[must_use]
+    pub fn may_be_changed(&self, directory: &Path) -> bool {
+        directory.is_dir() && !self.is_executed(directory) && !holds_too_much(directory, self)
+    }
+
     /// The path that a pattern without globs stands for.
     #[must_use]
     pub fn path(&self, pattern: &str) -> Option<PathBuf> {

@@ -1,0 +1,81 @@
+//! Entries of directories that a run sees nothing of: the kernel lets none be made, renamed or
+//! removed there, whatever is granted of the entry itself.
+
+use super::is_name_of;
+use crate::fitting::Fitting;
+use learn::{Access, Judge, Line, Scope};
+use monitor::visible;
+use std::path::{Path, PathBuf};
+
+/// What takes an entry out of its directory.
+const TAKES: [&str; 5] = ["unlink", "rename", "rmdir", "remove_name", "reparent"];
+
+/// Whether an entry was to be made, and whether one was to be taken.
+fn changes(access: &Access) -> (bool, bool) {
+    let is_made = access.wants("add_name") || access.wants("create");
+    (is_made, TAKES.iter().any(|name| access.wants(name)))
+}
+
+/// The directory of an entry that was to be made, renamed or removed.
+pub(crate) fn directory_of(access: &Access) -> Option<&Path> {
+    let (is_made, is_taken) = changes(access);
+    access.path().filter(|_| is_made || is_taken)?.parent()
+}
+
+/// `line`, so that it helps: where the run sees nothing of the entry's directory, or where somebody
+/// has `named` that, it is about the directory.
+///
+/// # Errors
+///
+/// Why no line does.
+pub(super) fn placed(
+    line: Line,
+    (access, judge): (&Access, &Judge),
+    fitting: &Fitting,
+    named: &[PathBuf],
+) -> Result<Line, String> {
+    let scope = &fitting.scope;
+    let Some((directory, entry)) = directory_of(access).zip(access.path()) else { return Ok(line) };
+    let is_named = named.iter().any(|named| is_name_of(named, &directory.to_string_lossy()));
+    let alone = Line { value: scope.text(entry), ..line.clone() };
+    if line.key != "files.write" || !(is_named || alone.is_shut_in(judge, scope)) {
+        return Ok(line);
+    }
+    let is_meant = is_named && directory.is_dir() && !scope.is_wide(directory);
+    let is_of_git = directory.ancestors().any(|it| it.ends_with(".git"));
+    if is_meant || scope.may_be_changed(directory) && !is_of_git {
+        return Ok(Line { value: scope.text(directory), ..line });
+    }
+    let is_pattern = scope.path(&line.value).is_none();
+    match access.call.as_str() {
+        // Dewar makes it.
+        "mkdir" | "mkdirat" if !line.value.ends_with('/') => {
+            Ok(Line { value: line.value + "/", ..line })
+        }
+        "open" | "openat" | "openat2" | "creat" => Ok(line),
+        _ if is_pattern => Ok(line),
+        _ => Err(format!(
+            "it takes the right to change all of {}: do it outside of the run",
+            visible(&scope.text(directory))
+        )),
+    }
+}
+
+/// What is said of a line for something that is not there, in a directory of which the run sees
+/// nothing: it cannot be made there.
+pub(crate) fn made_first(line: &Line, old: &Judge, scope: &Scope) -> Option<String> {
+    let path = scope.path(&line.value).filter(|path| !path.exists())?;
+    if !line.is_shut_in(old, scope) {
+        return None;
+    }
+    if line.value.ends_with('/') {
+        return Some("the directory is made before the run, where `mkdir` without -p fails".into());
+    }
+    // All of a home, nobody should grant for one name.
+    let directory = path.parent().filter(|directory| !scope.is_wide(directory));
+    let instead = directory.map_or_else(String::new, |directory| {
+        let slash = if directory.exists() { "" } else { "/" };
+        format!(", or grant {}{slash}", visible(&scope.text(directory)))
+    });
+    Some(format!("it is not there: make it before the run{instead}"))
+}
