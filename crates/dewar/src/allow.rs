@@ -7,8 +7,8 @@ pub(crate) use given::{amendment, one_protocol};
 use crate::{
     control::{Reply, Request, Run, RunArg, odd},
     failure::{Failed, Usage},
-    fitting::{Fitting, Target, access, file_of, undo},
-    machine, output,
+    fitting::{Author, Fitting, Target, access, file_of, undo_allowed},
+    machine,
     proposal::{
         Proposal, beside, directory_of, frees, is_name_of, made_first, named_hosts, of_file,
     },
@@ -31,7 +31,8 @@ Examples:
   dewar allow --all --dry-run                 says what all of it would take
   dewar allow ci ~/.config/foo/key.pem        a secret has to be named in full
   dewar allow ci 2 --once                     gives it to the running `ci` alone
-  dewar allow --undo                          takes the last change of a profile back
+  dewar allow --undo                          takes the last change of a profile of this
+                                              project back
 
 Without --write, the profile of the run is changed if it is a file; of a shipped one, the lines
 to add are printed. Comments and everything else in the file stay as they are.
@@ -66,7 +67,7 @@ pub(crate) struct AllowArgs {
     #[arg(long, conflicts_with_all = ["write", "dry_run"])]
     once: bool,
 
-    /// Take the last change of a profile back: of --write FILE, or of all
+    /// Take the last change of a profile back: of --write FILE, or of this project's
     #[arg(long, conflicts_with_all = ["what", "all", "once", "dry_run"])]
     undo: bool,
 }
@@ -81,9 +82,7 @@ struct Wanted {
 /// Carries out `dewar allow`.
 pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
     if args.undo {
-        let (path, is_left) = undo(args.write.as_deref())?;
-        let done = if is_left { "is as it was" } else { "is gone, as it was before" };
-        return Ok(output::print(format!("{} {done}\n", path.display()).as_bytes())?);
+        return undo_allowed(args.write.as_deref());
     }
     let wanted = wanted(args)?;
     let mut running = match args.once {
@@ -322,7 +321,7 @@ fn change(
         writeln!(text, "{} would be changed; nothing was", target.path.display())?;
         return Ok(());
     }
-    target.write(&fitting.with(&proposal.lines)?)?;
+    target.write(&fitting.with(&proposal.lines)?, Author::Allow)?;
     let file = target.path.display();
     let (done, how) = match target.before {
         Some(_) => ("changed", String::new()),

@@ -2,7 +2,7 @@
 
 use crate::{
     allow::amendment,
-    fitting::{Fitting, Target, access, file_of},
+    fitting::{Author, Fitting, Target, access, file_of},
     proposal::{Proposal, is_name_of, kept_back, of_profile},
     run::{Denial, link::Setup},
 };
@@ -266,7 +266,7 @@ pub(crate) fn write(setup: &Setup, lines: &[Line]) -> anyhow::Result<PathBuf> {
     let target = target(setup)?;
     // As the file is now: somebody may have changed it since the run began.
     let fitting = Fitting::of_target(&target, setup.variables.clone())?;
-    target.write(&fitting.with(lines)?)?;
+    target.write(&fitting.with(lines)?, Author::Allow)?;
     Ok(target.path)
 }
 

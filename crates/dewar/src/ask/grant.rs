@@ -34,7 +34,7 @@ impl QuestionQueue {
         // What no running sandbox can be given, the next has, and this call.
         let Some(amendments) = amendments else { return Ok(Verdict::Once) };
         let given = self.give(&amendments).map(|()| Verdict::Anew);
-        given.map_err(|why| match written.map(|path| undo(Some(&path))) {
+        given.map_err(|why| match written.map(|path| undo(&path)) {
             Some(Err(error)) => format!("{why}; the profile has it nevertheless: {error:#}"),
             Some(Ok(_)) | None => why,
         })

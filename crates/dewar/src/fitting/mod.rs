@@ -1,8 +1,10 @@
 //! A profile that is being fitted: asked, with some lines added, what it would grant.
 
+mod history;
 mod target;
 
-pub(crate) use target::{Target, undo};
+pub(crate) use history::{Author, undo, undo_allowed};
+pub(crate) use target::Target;
 
 use crate::{led::Links, machine};
 use anyhow::Context as _;

@@ -1,20 +1,16 @@
-//! The file that a profile is written to: whole or not at all, and with a way back.
+//! The file that a profile is written to: whole or not at all.
 
+use super::history::{Author, ProfileEdit, changes, remember};
 use crate::{failure::Usage, machine, trust};
 use anyhow::{Context as _, bail};
 use cli::output_file;
 use profile::{Documents, Source, Variables};
-use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, Permissions},
     io::{ErrorKind, Write as _},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
 };
-
-/// Changes that can be taken back.
-const MOST_CHANGES: usize = 100;
 
 /// A file for a profile.
 pub(crate) struct Target {
@@ -22,14 +18,6 @@ pub(crate) struct Target {
     pub(crate) path: PathBuf,
     /// What it held when it was looked at; `None` if it was not there.
     pub(crate) before: Option<String>,
-}
-
-/// A change that can be taken back.
-#[derive(Debug, Serialize, Deserialize)]
-struct ProfileEdit {
-    path: PathBuf,
-    before: Option<String>,
-    after: String,
 }
 
 impl Target {
@@ -114,7 +102,7 @@ impl Target {
     }
 
     /// Replaces what it holds, and remembers what that was.
-    pub(crate) fn write(&self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, text: &str, by: Author) -> anyhow::Result<()> {
         let shown = self.path.display();
         let trusted = trust::keep(&self.path, self.before.as_deref());
         // Before the change: what cannot be taken back is not done.
@@ -122,6 +110,8 @@ impl Target {
             path: self.path.clone(),
             before: self.before.clone(),
             after: text.to_owned(),
+            by,
+            from: std::env::current_dir().unwrap_or_default(),
         })?;
         if let Err(error) = replace(&self.path, text, self.before.as_deref()) {
             let _ = fs::remove_file(undo);
@@ -132,7 +122,7 @@ impl Target {
 }
 
 /// Puts `text` into the place of what `path` holds, which is still `before`.
-fn replace(path: &Path, text: &str, before: Option<&str>) -> anyhow::Result<()> {
+pub(super) fn replace(path: &Path, text: &str, before: Option<&str>) -> anyhow::Result<()> {
     let (directory, _held) = output_file::directory(path)?;
     let place = directory.join(path.file_name().context("it has no name")?);
     let mut file =
@@ -148,75 +138,4 @@ fn replace(path: &Path, text: &str, before: Option<&str>) -> anyhow::Result<()> 
         bail!("it was changed meanwhile; nothing was written");
     }
     Ok(file.persist(place).map(drop)?)
-}
-
-fn directory() -> anyhow::Result<PathBuf> {
-    Ok(runs::state_directory()?.join("dewar/changes"))
-}
-
-fn names(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut names: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    names.sort();
-    names
-}
-
-/// What was changed, the oldest first.
-fn changes() -> anyhow::Result<Vec<ProfileEdit>> {
-    let texts = names(&directory()?).into_iter().filter_map(|name| fs::read(name).ok());
-    Ok(texts.filter_map(|text| serde_json::from_slice(&text).ok()).collect())
-}
-
-fn remember(change: &ProfileEdit) -> anyhow::Result<PathBuf> {
-    let directory = directory()?;
-    runs::make_private(&directory)
-        .with_context(|| format!("cannot create `{}`", directory.display()))?;
-    let known = names(&directory);
-    for old in known.iter().take((known.len() + 1).saturating_sub(MOST_CHANGES)) {
-        let _ = fs::remove_file(old);
-    }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let path = directory.join(format!("{:020}-{}.json", now.as_nanos(), std::process::id()));
-    let written = fs::write(&path, serde_json::to_vec(change)?);
-    if written.is_err() {
-        // Part of it could not be taken back.
-        let _ = fs::remove_file(&path);
-    }
-    written.with_context(|| format!("cannot write `{}`", path.display()))?;
-    Ok(path)
-}
-
-/// Takes the last change back: of `file`, or of all. Returns the file, and whether it still exists.
-pub(crate) fn undo(file: Option<&Path>) -> anyhow::Result<(PathBuf, bool)> {
-    let wanted = file.map(machine::real);
-    for name in names(&directory()?).into_iter().rev() {
-        let Ok(change) = serde_json::from_slice::<ProfileEdit>(&fs::read(&name)?) else { continue };
-        if wanted.as_ref().is_some_and(|wanted| *wanted != change.path) {
-            continue;
-        }
-        let shown = change.path.display();
-        if super::read(&change.path).ok().as_deref() != Some(&change.after) {
-            bail!(Usage(format!(
-                "`{shown}` was changed since by somebody else; nothing was taken back"
-            )));
-        }
-        match &change.before {
-            Some(before) => {
-                let trusted = trust::keep(&change.path, Some(&change.after));
-                replace(&change.path, before, Some(&change.after))
-                    .with_context(|| format!("cannot write `{shown}`"))?;
-                trusted.again(before)?;
-            }
-            None => {
-                fs::remove_file(&change.path)
-                    .with_context(|| format!("cannot remove `{shown}`"))?;
-            }
-        }
-        fs::remove_file(&name)?;
-        return Ok((change.path, change.before.is_some()));
-    }
-    bail!(Usage(match wanted {
-        Some(path) => format!("Dewar has made no change of `{}` that it knows", path.display()),
-        None => "Dewar has made no change of a profile that it knows".into(),
-    }))
 }

@@ -6,7 +6,7 @@
 
 use crate::{
     failure::Usage,
-    fitting::{Target, file_of, undo},
+    fitting::{Author, Target, file_of, undo},
     machine, output,
     proposal::of_profile,
 };
@@ -156,7 +156,7 @@ fn write(
 ) -> anyhow::Result<()> {
     let shown = file.display();
     if what.undo {
-        let (_, is_left) = undo(Some(file))?;
+        let is_left = undo(file)?;
         let done = if is_left { "is as it was" } else { "is gone, as it was before" };
         return Ok(output::print(format!("{shown} {done}\n").as_bytes())?);
     }
@@ -178,7 +178,7 @@ fn write(
     }
     std::fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))
         .with_context(|| format!("cannot make the directory of `{shown}`"))?;
-    target.write(&text)?;
+    target.write(&text, Author::Init)?;
     let message = format!("{shown} written; the same with --undo takes it back\n");
     Ok(output::print(message.as_bytes())?)
 }

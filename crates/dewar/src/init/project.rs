@@ -1,6 +1,10 @@
 //! `dewar init`: a profile for a project, by what lies in it.
 
-use crate::{failure::Usage, fitting::Target, machine, output, trust};
+use crate::{
+    failure::Usage,
+    fitting::{Author, Target},
+    machine, output, trust,
+};
 use anyhow::bail;
 use clap::Args;
 use std::path::Path;
@@ -54,7 +58,7 @@ pub(super) fn project(args: &ProjectArgs) -> anyhow::Result<()> {
             "`{NAME}` is there already, and stays as it is; `dewar init --print` prints what would be in it"
         )));
     }
-    target.write(&text)?;
+    target.write(&text, Author::Init)?;
     // What Dewar has written is the user's word: it names shipped profiles only.
     trust::trust_written(&trust::Store::open()?, &target.path, &text)?;
     let said =

@@ -7,7 +7,7 @@ mod told;
 
 use crate::{
     failure::Usage,
-    fitting::{Fitting, Target, file_of},
+    fitting::{Author, Fitting, Target, file_of},
     machine,
     output::{self, tell},
     trust,
@@ -166,7 +166,7 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     left.iter().chain(&more).for_each(|line| tell!("{line}"));
     match &target {
         Some(target) => {
-            target.write(&text)?;
+            target.write(&text, Author::Learn)?;
             let ended = (status, !left.is_empty());
             told::done(&learned.lines, args, &command, ended).iter().for_each(|it| tell!("{it}"));
             if !args.domains && !args.merge && !domains.is_empty() {

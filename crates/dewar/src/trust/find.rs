@@ -105,7 +105,7 @@ pub(super) fn hash_of(path: &Path) -> Option<Hash> {
 }
 
 /// The workspace, and what is above it up to the top of its repository.
-fn directories(workspace: &Path) -> Vec<&Path> {
+pub(crate) fn directories(workspace: &Path) -> Vec<&Path> {
     let all: Vec<&Path> = workspace.ancestors().collect();
     let is_top =
         |directory: &&Path| TOPS.iter().any(|name| directory.join(name).symlink_metadata().is_ok());

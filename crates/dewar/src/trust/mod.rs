@@ -11,7 +11,7 @@ mod lines;
 mod store;
 mod words;
 
-pub(crate) use find::{NAME, Project, find};
+pub(crate) use find::{NAME, Project, directories, find};
 pub(crate) use store::{Hash, Store};
 
 use crate::{
@@ -183,6 +183,14 @@ impl Kept {
             Some((store, path, before)) => {
                 trust_as(store, path, written, &before.file_texts().skip(1).collect::<Vec<_>>())
             }
+            None => Ok(()),
+        }
+    }
+
+    /// Trusts it no more, now that Dewar has removed it.
+    pub(crate) fn no_more(&self) -> anyhow::Result<()> {
+        match &self.0 {
+            Some((store, path, _)) => store.remove(path).map(drop),
             None => Ok(()),
         }
     }
