@@ -56,6 +56,19 @@ fn what_a_running_sandbox_cannot_be_given_is_said_with_what_to_do() {
     let notes = home.path().join("notes.txt").display().to_string();
     let told = home.say_soon(&["allow", "it", &notes, "--once"], "OUT OF REACH");
     assert!(told.contains("`dewar run --ask`"), "{told}");
+    // However often it is asked for.
+    for again in [&["allow", "it", &notes, "--once"][..], &["grant", "it", "--file", &notes]] {
+        let said = home.say(again);
+        let out = text(&said.stdout);
+        assert_eq!(said.status.code(), Some(1), "{again:?}: {out}");
+        assert!(
+            out.contains("OUT OF REACH") && !out.contains("complete after"),
+            "{again:?}: {out}"
+        );
+    }
+    // What is something else is not blamed for it.
+    let said = home.say(&["revoke", "it", "--file", "/usr/share"]);
+    assert!(!text(&said.stdout).contains("OUT OF REACH"), "{}", text(&said.stdout));
     fs::write(home.path().join("work/end"), "").unwrap();
     assert_eq!(end(run), "");
 }

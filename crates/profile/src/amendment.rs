@@ -78,15 +78,11 @@ impl Amendment {
         parse_endpoints(endpoint).ok()?.first().and_then(name)
     }
 
-    /// Regular expressions over the paths of the files that it takes something of.
+    /// Regular expressions over the paths of the files that it is about.
     #[must_use]
-    pub fn taken_files(&self, variables: &Variables) -> Vec<String> {
+    pub fn named_files(&self, variables: &Variables) -> Vec<String> {
         use AmendedObject::{Exec, Files, Write};
-        let (AmendmentKind::Revoke, Files(text) | Write(text) | Exec(text)) =
-            (self.kind, &self.object)
-        else {
-            return Vec::new();
-        };
+        let (Files(text) | Write(text) | Exec(text)) = &self.object else { return Vec::new() };
         let patterns = paths(text, self.kind, variables).unwrap_or_default();
         patterns.iter().map(|pattern| pattern.regex().to_owned()).collect()
     }

@@ -144,18 +144,23 @@ impl Hidden {
 }
 
 impl Settled {
-    /// What `now` grants more than `before`, and than at the start, while the view of the run keeps
-    /// it away.
+    /// What `now` grants more than at the start, while the view of the run keeps it away: of that,
+    /// what it grants more than `before`, and what is `given` anew.
     #[must_use]
-    pub fn out_of_reach(&self, before: &Plan, now: &Plan) -> Vec<OutOfReach> {
+    pub fn out_of_reach(
+        &self,
+        before: &Plan,
+        now: &Plan,
+        given: impl Fn(&Path) -> bool,
+    ) -> Vec<OutOfReach> {
         const MOST: usize = 16;
         let (before, now) = (Grants::of(before), Grants::of(now));
         let kept = |path: &Path| {
             let why = self.view.keeps_away(path)?.to_owned();
             Some(OutOfReach { path: path.to_string_lossy().into_owned(), why })
         };
-        let new: HashSet<&Path> = self.grants.gained(&now).collect();
-        let gained = before.gained(&now).filter(|path| new.contains(path));
+        let new: HashSet<&Path> = before.gained(&now).collect();
+        let gained = self.grants.gained(&now).filter(|path| new.contains(path) || given(path));
         gained.filter_map(kept).take(MOST).collect()
     }
 }

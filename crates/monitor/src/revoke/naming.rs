@@ -5,9 +5,9 @@ use crate::file::class_of;
 use confine::file_kind;
 use flask::{AccessVector, FileKind, FileRule, Sid};
 use inode_labels::RuleChange;
-use labelling::{BadRule, PathRules};
+use labelling::{BadRule, PathRules, stem_dir};
 use rustix::{fs::FileType, io::Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a change says of files by their names.
 #[derive(Clone, Copy, Debug)]
@@ -17,27 +17,44 @@ pub enum ByName<'a> {
     /// It takes something of what these regular expressions match, over whole paths: what lies
     /// there by now is meant, wherever it lay when the sandbox met it.
     Takes(&'a [String]),
-    /// It takes nothing, and gives what lies where it says by now.
-    Gives,
+    /// It takes nothing, and gives what lies by now where these say.
+    Gives(&'a [String]),
 }
 
 /// The files that a change names.
 pub(super) struct NamedFiles {
     taken: Option<PathRules>,
+    given: Option<PathRules>,
+    /// The directories that what is given lies in.
+    stems: Vec<PathBuf>,
     pub(super) change: RuleChange,
 }
 
 impl NamedFiles {
     pub(super) fn new(named: ByName<'_>) -> std::result::Result<Self, BadRule> {
-        let taken = if let ByName::Takes(regexes) = named { regexes } else { &[] };
         let rule = |path: &String| FileRule { path: path.clone(), kind: FileKind::Any, sid: None };
-        let rules = taken.iter().map(rule).collect::<Vec<_>>();
-        let taken = (!rules.is_empty()).then(|| PathRules::new(&rules)).transpose()?;
+        let rules = |regexes: &[String]| {
+            let rules: Vec<FileRule> = regexes.iter().map(rule).collect();
+            (!rules.is_empty()).then(|| PathRules::new(&rules)).transpose()
+        };
+        let (taken, given): (&[String], &[String]) = match named {
+            ByName::Nothing => (&[], &[]),
+            ByName::Takes(taken) => (taken, &[]),
+            ByName::Gives(given) => (&[], given),
+        };
         let change = match named {
-            ByName::Gives => RuleChange::Gives,
+            ByName::Gives(_) => RuleChange::Gives,
             ByName::Nothing | ByName::Takes(_) => RuleChange::MayTake,
         };
-        Ok(Self { taken, change })
+        let stems = given.iter().map(|regex| stem_dir(regex)).collect();
+        Ok(Self { taken: rules(taken)?, given: rules(given)?, stems, change })
+    }
+
+    /// Whether it gives something at `path`, or by a pattern in it.
+    pub(super) fn gives_at(&self, path: &Path) -> bool {
+        let given = self.given.as_ref();
+        given.is_some_and(|given| given.rule(path, FileKind::Any).is_some())
+            || self.stems.iter().any(|stem| stem == path)
     }
 }
 

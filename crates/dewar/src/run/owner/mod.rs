@@ -238,11 +238,11 @@ impl Owner {
         let mode =
             if (amendment.kind, &amendment.object) == takes_all { RevokeMode::End } else { mode };
         let what = amendment.to_string();
-        let taken = amendment.taken_files(&self.facts.status.variables);
+        let files = amendment.named_files(&self.facts.status.variables);
         let named = match amendment.kind {
-            AmendmentKind::Grant if is_named_outside => ByName::Gives,
+            AmendmentKind::Grant if is_named_outside => ByName::Gives(&files),
             AmendmentKind::Grant => ByName::Nothing,
-            AmendmentKind::Revoke => ByName::Takes(&taken),
+            AmendmentKind::Revoke => ByName::Takes(&files),
         };
         let input = |input: &PolicyInput| {
             self.check(&amendment, input)?;

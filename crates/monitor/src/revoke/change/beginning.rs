@@ -18,6 +18,7 @@ use labelling::Tree;
 use rustix::io::Result;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    path::Path,
     sync::Arc,
     time::Instant,
 };
@@ -36,7 +37,8 @@ impl<'a> PolicyTransition<'a> {
         refuse_taken(&taken, mode.kills())?;
         let mut ending = gate.settled.ending(&*gate.state.server, &policy, &taken)?;
         let old = gate.state.policy.load_full();
-        let out_of_reach = gate.settled.out_of_reach(&old.plan, &policy.plan);
+        let given = |path: &Path| named.gives_at(path);
+        let out_of_reach = gate.settled.out_of_reach(&old.plan, &policy.plan, given);
         let nothing = sealed_nothing()?;
         let mut comparison = Comparison::new(gate, Taking::new(&old), named);
         let taken = comparison.taken_labels(&policy);
