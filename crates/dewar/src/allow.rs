@@ -242,7 +242,7 @@ fn fitting(
         (_, Some(file)) => Fitting::of_file(&file, variables),
         _ => Fitting::extending(&record.argument, &record.directory, variables),
     };
-    Ok(fitting?.naming(named_hosts(&record.command)))
+    Ok(fitting?.naming(named_hosts(&record.command), &record.unfound))
 }
 
 /// What the change is, and what else it grants.

@@ -365,6 +365,10 @@ fn tell_denial(
     if let Some(why) = told.unhelpable(denial) {
         return line("in a profile", &why);
     }
+    let hosts = proposal::named_hosts(&told.run.command);
+    if let Some(why) = proposal::not_found(record, &hosts, &told.run.unfound) {
+        return line("in a profile", &format!("no line helps: {why}"));
+    }
     let lines = in_profile(denial, told.run.variables.as_ref()).unwrap_or_default();
     if let Some(hosts) = named_hosts(record, &told.run.command) {
         line("in a profile", &hosts)?;

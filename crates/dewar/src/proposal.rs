@@ -52,7 +52,7 @@ pub(crate) fn of_file(record: &RunRecord) -> anyhow::Result<Fitting> {
         bail!(Usage("this run was recorded by an older Dewar; run the command again".into()));
     };
     let fitting = of_profile(&record.argument, &record.directory, variables)?;
-    Ok(fitting.naming(named_hosts(&record.command)))
+    Ok(fitting.naming(named_hosts(&record.command), &record.unfound))
 }
 
 /// The profile that was named so in `directory`.
@@ -205,6 +205,9 @@ impl<'a> Proposal<'a> {
         if missing(access, judge).is_empty() {
             return Ok(Vec::new());
         }
+        if let Some(why) = not_found(record, &fitting.named_hosts, &fitting.unfound) {
+            return Err(why);
+        }
         if asks_for_names(record) && !fitting.named_hosts.is_empty() {
             let (domain, key) = (access.domain().map(str::to_owned), "network.connect".to_owned());
             let line = |value: &String| Line {
@@ -266,6 +269,25 @@ pub(crate) fn named_hosts(command: &[String]) -> BTreeSet<String> {
 pub(crate) fn asks_for_names(record: &Record) -> bool {
     let is_port = || record.object.trim_end_matches("/udp").ends_with(":53");
     record.tclass == "endpoint" && is_port() || record.tclass == "udp_socket"
+}
+
+/// Why nothing more is granted to who asked for the address of a host that its command names: it
+/// was granted that, and there was no address.
+pub(crate) fn not_found(
+    record: &Record,
+    named: &BTreeSet<String>,
+    unfound: &BTreeSet<(String, String)>,
+) -> Option<String> {
+    let domain = flask::domain_of(&record.scontext);
+    let is_lost = |endpoint: &&str| {
+        let mut lost = unfound.iter().filter(|(of, _)| of == domain);
+        lost.any(|(_, host)| endpoint.rsplit_once(':').is_some_and(|(name, _)| name == host))
+    };
+    let lost: Vec<&str> = named.iter().map(String::as_str).filter(is_lost).collect();
+    (asks_for_names(record) && !lost.is_empty()).then(|| {
+        let lost = lost.join(" ");
+        format!("{lost} is granted, and had no address when the run started; once it has, run the command again")
+    })
 }
 
 fn together(found: &[Found<'_>]) -> Vec<Line> {

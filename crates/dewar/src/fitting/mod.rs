@@ -37,6 +37,8 @@ pub(crate) struct Fitting {
     looks_up: bool,
     /// What the command of the run names with its port.
     pub(crate) named_hosts: BTreeSet<String>,
+    /// Hosts that the run was granted and that had no address, each with the domain.
+    pub(crate) unfound: BTreeSet<(String, String)>,
 }
 
 /// The file that a profile's name stands for, if it is one.
@@ -107,14 +109,29 @@ impl Fitting {
             secrets: Secrets::of(&workspace),
         };
         let (hosts, links) = (RefCell::default(), Links::of(&variables.workspace));
-        let (named_hosts, looks_up) = (BTreeSet::new(), true);
-        Ok(Self { text, name, directory, variables, scope, hosts, links, looks_up, named_hosts })
+        let (named_hosts, unfound) = Default::default();
+        Ok(Self {
+            text,
+            name,
+            directory,
+            variables,
+            scope,
+            hosts,
+            links,
+            looks_up: true,
+            named_hosts,
+            unfound,
+        })
     }
 
-    /// The same for a run whose command names these hosts, each with its port: where that was
-    /// denied a name server, it is allowed the hosts, which are known without.
-    pub(crate) fn naming(self, named_hosts: BTreeSet<String>) -> Self {
-        Self { named_hosts, ..self }
+    /// The same for a run: where that was denied a name server, it is allowed the hosts that its
+    /// command names, which are known without; but for those that had no address.
+    pub(crate) fn naming(
+        self,
+        named_hosts: BTreeSet<String>,
+        unfound: &BTreeSet<(String, String)>,
+    ) -> Self {
+        Self { named_hosts, unfound: unfound.clone(), ..self }
     }
 
     /// The same, where no name has an address: for questions that no address decides.
@@ -134,6 +151,7 @@ impl Fitting {
             links: self.links.clone(),
             looks_up: self.looks_up,
             named_hosts: self.named_hosts.clone(),
+            unfound: self.unfound.clone(),
         })
     }
 

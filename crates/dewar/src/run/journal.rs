@@ -15,6 +15,7 @@ use monitor::{Deed, DeedKind, Record, Report};
 use rustix::fs::{AtFlags, unlinkat};
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::BTreeSet,
     fs::{File, Permissions},
     io::{Seek, Write},
     os::{
@@ -68,6 +69,9 @@ pub(crate) struct RunRecord {
     pub(crate) lacking: Vec<(String, u64)>,
     /// What was denied to nobody, and may be why the command failed all the same.
     pub(crate) remarks: Vec<String>,
+    /// Hosts that the profile grants and that had no address at the start, each with the domain.
+    #[serde(default)]
+    pub(crate) unfound: BTreeSet<(String, String)>,
     /// Layers that refused without a record, if they refused anything.
     pub(crate) unrecorded: Vec<String>,
     /// Changes of its policy.
@@ -130,6 +134,7 @@ impl RunRecord {
                 .map(|(name, count)| ((*name).to_owned(), *count))
                 .collect(),
             remarks: report.remarks.clone(),
+            unfound: BTreeSet::new(),
             unrecorded: report.unrecorded.iter().map(|&layer| layer.to_owned()).collect(),
             changes: history.changes.clone(),
             answers: Vec::new(),

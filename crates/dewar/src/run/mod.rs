@@ -175,7 +175,9 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let variables = Some(profile.variables.clone());
     let started = owner.started().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let (mode, answers) = (mode.to_owned(), notes.all());
-    let mut record = RunRecord { planted, guarded, variables, answers, started, mode, ..record };
+    let unfound = unseen::unfound(&profile.compiled);
+    let mut record =
+        RunRecord { planted, guarded, variables, answers, started, mode, unfound, ..record };
     let granted = (&*profile.compiled, &profile.documents);
     record.remarks.extend(unseen::remarks(&record, &named, granted, &profile.variables));
     let kept = journal.and_then(|journal| journal.keep(&record));

@@ -4,8 +4,9 @@
 use super::RunRecord;
 use learn::{Line, Scope};
 use monitor::{DeedKind, visible};
-use profile::{Compiled, Documents, ResolvedHost, Variables};
+use profile::{Compiled, Documents, Domain, ResolvedHost, Variables};
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     path::{Path, PathBuf},
 };
@@ -90,6 +91,17 @@ pub(super) fn remarks(
 /// Whether a profile is a file that extends none.
 fn extends_none(documents: &Documents) -> bool {
     documents.ways().next().is_some() && documents.texts().len() == 1
+}
+
+/// The hosts that a profile names and that had no address, each with a domain that was to reach it.
+pub(super) fn unfound(compiled: &Compiled) -> BTreeSet<(String, String)> {
+    let of = |domain: &Domain| {
+        let hosts = domain.connect.iter().map(|rule| &compiled.hosts[rule.host]);
+        let missing = hosts.filter(|host| host.error.is_some());
+        let named = missing.map(|host| (domain.name.clone(), host.host.to_string()));
+        named.collect::<Vec<_>>()
+    };
+    compiled.domains.iter().flat_map(of).collect()
 }
 
 /// The hosts of shipped profiles without an address, where the run asked a name server. Those that
