@@ -12,7 +12,7 @@ use crate::{
     proposal::{
         Proposal, beside, directory_of, frees, is_name_of, made_first, named_hosts, of_file,
     },
-    run::{Denial, Journal, RunRecord},
+    run::{Denial, Journal, RunRecord, Unseen},
 };
 use anyhow::bail;
 use clap::Args;
@@ -93,7 +93,8 @@ pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
         Some(run) => of_running(run)?,
         None => Journal::find(wanted.run.as_deref())?,
     };
-    let denials = chosen(args, &wanted, &record)?;
+    let unseen: Vec<Denial> = record.unseen.iter().map(Unseen::denial).collect();
+    let denials = chosen(args, &wanted, (&record, &unseen))?;
     let target = target(args, &record)?;
     let fitting = fitting(args, &record, target.as_ref())?;
     let named: Vec<PathBuf> = wanted.objects.iter().map(PathBuf::from).collect();
@@ -168,11 +169,18 @@ fn of_running(run: &mut Run) -> anyhow::Result<RunRecord> {
 fn chosen<'a>(
     args: &AllowArgs,
     wanted: &Wanted,
-    record: &'a RunRecord,
+    (record, unseen): (&'a RunRecord, &'a [Denial]),
 ) -> anyhow::Result<Vec<&'a Denial>> {
     let denials = &record.denials;
-    if denials.is_empty() {
-        bail!(Usage(format!("`{}` was denied nothing", visible(&record.command.join(" ")))));
+    if denials.is_empty() && (wanted.objects.is_empty() || unseen.is_empty()) {
+        let named = unseen
+            .first()
+            .map(|it| format!("; `dewar allow {}` lets it see that", visible(&it.record.object)));
+        bail!(Usage(format!(
+            "`{}` was denied nothing{}",
+            visible(&record.command.join(" ")),
+            named.unwrap_or_default()
+        )));
     }
     if args.all {
         return Ok(denials.iter().filter(|denial| !is_inside(denial)).collect());
@@ -196,7 +204,7 @@ fn chosen<'a>(
             let is_it = |name: &str| is_name_of(Path::new(object), name);
             is_it(&denial.record.object) || directory.is_some_and(|name| is_it(&name))
         };
-        chosen.extend(denials.iter().filter(is_meant));
+        chosen.extend(denials.iter().chain(unseen).filter(is_meant));
         if chosen.len() == before {
             bail!(Usage(format!("the run was not denied `{}`", visible(object))));
         }

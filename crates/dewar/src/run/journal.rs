@@ -69,6 +69,9 @@ pub(crate) struct RunRecord {
     pub(crate) lacking: Vec<(String, u64)>,
     /// What was denied to nobody, and may be why the command failed all the same.
     pub(crate) remarks: Vec<String>,
+    /// What the command names outside of the workspace, and did not see.
+    #[serde(default)]
+    pub(crate) unseen: Vec<super::Unseen>,
     /// Hosts that the profile grants and that had no address at the start, each with the domain.
     #[serde(default)]
     pub(crate) unfound: BTreeSet<(String, String)>,
@@ -135,6 +138,7 @@ impl RunRecord {
                 .collect(),
             remarks: report.remarks.clone(),
             unfound: BTreeSet::new(),
+            unseen: Vec::new(),
             unrecorded: report.unrecorded.iter().map(|&layer| layer.to_owned()).collect(),
             changes: history.changes.clone(),
             answers: Vec::new(),

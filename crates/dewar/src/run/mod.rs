@@ -52,6 +52,7 @@ pub(crate) use prepare::REQUIRED;
 pub(crate) use serving::UseDaemon;
 pub(crate) use summary::lacking;
 pub(crate) use trusted::{guarded_for, is_trusted_outside};
+pub(crate) use unseen::Unseen;
 
 /// What the command line asked for.
 pub(crate) struct RunRequest {
@@ -176,10 +177,20 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let started = owner.started().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let (mode, answers) = (mode.to_owned(), notes.all());
     let unfound = unseen::unfound(&profile.compiled);
-    let mut record =
-        RunRecord { planted, guarded, variables, answers, started, mode, unfound, ..record };
+    let unseen = named.unseen();
+    let mut record = RunRecord {
+        planted,
+        guarded,
+        variables,
+        answers,
+        started,
+        mode,
+        unfound,
+        unseen,
+        ..record
+    };
     let granted = (&*profile.compiled, &profile.documents);
-    record.remarks.extend(unseen::remarks(&record, &named, granted, &profile.variables));
+    record.remarks.extend(unseen::remarks(&record, granted, &profile.variables));
     let kept = journal.and_then(|journal| journal.keep(&record));
     if report.outcome == CommandStatus::TimedOut {
         let limit =

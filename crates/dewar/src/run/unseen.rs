@@ -1,10 +1,11 @@
 //! What may be why a command failed though nothing was denied: arguments that are there and not in
 //! the run, hosts without an address, a profile that grants nothing of the system.
 
-use super::RunRecord;
+use super::{Denial, RunRecord};
 use learn::{Line, Scope};
-use monitor::{DeedKind, visible};
+use monitor::{DeedKind, Record, visible};
 use profile::{Compiled, Documents, Domain, ResolvedHost, Variables};
+use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
     ffi::OsString,
@@ -17,6 +18,32 @@ const MOST_TOLD: usize = 3;
 
 /// Where programs and libraries of the system lie.
 const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc"];
+
+/// What a command names, and what of it a run did not see.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Unseen {
+    path: PathBuf,
+    /// The list of a profile that would show it.
+    key: String,
+}
+
+impl Unseen {
+    /// As the denial that it would have been, had the command seen it.
+    pub(crate) fn denial(&self) -> Denial {
+        let permissions: &[&str] =
+            if self.key == "files.exec" { &["execute", "read"] } else { &["read", "open"] };
+        let requested: Vec<String> = permissions.iter().map(|name| (*name).to_owned()).collect();
+        let record = Record {
+            object: self.path.to_string_lossy().into_owned(),
+            tclass: "file".into(),
+            scontext: "dewar_u:dewar_r:main_t".into(),
+            missing: requested.clone(),
+            requested,
+            ..Record::default()
+        };
+        Denial { record, profile_rules: Vec::new() }
+    }
+}
 
 /// What a command names of the machine, as it was before the run.
 pub(super) struct Named(Vec<(&'static str, PathBuf)>);
@@ -37,9 +64,11 @@ impl Named {
     }
 
     /// Those of them that are not in the view, in which this is called.
-    fn told(&self, variables: &Variables) -> Vec<String> {
+    pub(super) fn unseen(&self) -> Vec<Unseen> {
         let unseen = self.0.iter().filter(|(_, path)| path.symlink_metadata().is_err());
-        unseen.map(|(key, path)| told(key, path, variables)).take(MOST_TOLD).collect()
+        let unseen =
+            unseen.map(|(key, path)| Unseen { path: path.clone(), key: (*key).to_owned() });
+        unseen.take(MOST_TOLD).collect()
     }
 }
 
@@ -67,7 +96,6 @@ fn told(key: &str, path: &Path, variables: &Variables) -> String {
 /// What is said of a run that failed beside its denials.
 pub(super) fn remarks(
     record: &RunRecord,
-    named: &Named,
     (compiled, documents): (&Compiled, &Documents),
     variables: &Variables,
 ) -> Vec<String> {
@@ -82,7 +110,7 @@ pub(super) fn remarks(
         told.push(format!("the profile extends none, so it {what}"));
     }
     if record.likeliest().is_none() {
-        told.extend(named.told(variables));
+        told.extend(record.unseen.iter().map(|it| self::told(&it.key, &it.path, variables)));
     }
     told.extend(not_found(record, compiled));
     told
@@ -153,6 +181,6 @@ mod tests {
         let named = Named::of(&command.map(OsString::from), Path::new("/usr"), &variables);
         let paths: Vec<_> = named.0.iter().map(|(_, path)| path.as_path()).collect();
         assert_eq!(paths, [Path::new("/usr/lib"), Path::new("/etc")]);
-        assert!(named.told(&variables).is_empty(), "both can be seen");
+        assert!(named.unseen().is_empty(), "both can be seen");
     }
 }
