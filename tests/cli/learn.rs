@@ -239,6 +239,7 @@ fn what_was_denied_is_allowed_by_its_number_and_taken_back() {
     let said = home.say(&["explain", "--toml"]);
     assert!(said.out.starts_with("[files]\nread = [\n    \"${home}/notes.txt\","), "{}", said.out);
     let said = home.say(&["allow", "1"]);
+    assert!(said.status == 1 && said.err.contains("nothing was changed"), "{}", said.err);
     assert!(said.out.contains("files.read = [\"${home}/notes.txt\"]"), "{}", said.out);
     assert!(said.out.contains("dewar allow 1 --write dewar.toml"), "{}", said.out);
     let said = home.say(&["allow", "1", "--write", "dewar.toml"]);

@@ -37,7 +37,8 @@ Examples:
 Without --write, the profile of the run is changed if it is a file; of a shipped one, the lines
 to add are printed. Comments and everything else in the file stay as they are.
 
-Exit status: 0; 1 if some of it cannot be allowed; 2 for wrong use, or if there is no such run.";
+Exit status: 0; 1 if some of it cannot be allowed, or a shipped profile would have to be
+changed; 2 for wrong use, or if there is no such run.";
 
 /// Allow what a run was denied: change its profile, or a running sandbox.
 ///
@@ -106,8 +107,11 @@ pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
             given::give(run, &proposal)?;
         }
         None => {
-            change(args, (&record, target), &fitting, &proposal, &mut text)?;
+            let is_done = change(args, (&record, target), &fitting, &proposal, &mut text)?;
             look::show(&shown(&text, look::columns()))?;
+            if !is_done {
+                bail!(Failed("nothing was changed".into()));
+            }
         }
     }
     match proposal.left.len() {
@@ -301,19 +305,19 @@ fn shown(text: &str, columns: Option<usize>) -> String {
     text.lines().map(line).collect()
 }
 
-/// Changes the profile, or says how to.
+/// Changes the profile, or says how to. Returns whether what was asked for is done.
 fn change(
     args: &AllowArgs,
     (record, target): (&RunRecord, Option<Target>),
     fitting: &Fitting,
     proposal: &Proposal<'_>,
     text: &mut String,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     if proposal.lines.is_empty() {
         if proposal.left.is_empty() {
             text.push_str("the profile grants it already; nothing was changed\n");
         }
-        return Ok(());
+        return Ok(true);
     }
     let Some(target) = target else {
         let what = visible(&args.what.join(" ")) + if args.all { " --all" } else { "" };
@@ -323,11 +327,11 @@ fn change(
             visible(&record.argument),
             what.trim()
         )?;
-        return Ok(());
+        return Ok(args.dry_run);
     };
     if args.dry_run {
         writeln!(text, "{} would be changed; nothing was", target.path.display())?;
-        return Ok(());
+        return Ok(true);
     }
     target.write(&fitting.with(&proposal.lines)?, Author::Allow)?;
     let file = target.path.display();
@@ -336,7 +340,7 @@ fn change(
         None => ("written", format!("; use it by `-p {file}`")),
     };
     writeln!(text, "{file} {done}{how}; `dewar allow --undo` takes it back")?;
-    Ok(())
+    Ok(true)
 }
 
 #[cfg(test)]
