@@ -67,14 +67,57 @@ fn no_line_is_suggested_for_a_name_that_no_profile_can_hold() {
 #[test]
 fn a_file_that_is_not_there_has_to_be_made_before_it_is_granted_alone() {
     let home = home();
-    fs::create_dir(home.path().join("out")).unwrap();
-    let script = "echo x > ~/out/made";
+    let script = "echo x > ~/made";
     home.say(&["run", "--no-daemon", "--", "sh", "-c", script]);
     let said = home.say(&["allow", "--all", "--write", "dewar.toml"]);
-    assert!(said.out.contains("make it before the run, or grant ${home}/out"), "{}", said.out);
-    fs::write(home.path().join("out/made"), "").unwrap();
+    assert!(said.out.contains("it is not there: make it before the run\n"), "{}", said.out);
+    fs::write(home.path().join("made"), "").unwrap();
     assert_eq!(under_profile(&home, script), "");
-    assert_eq!(fs::read_to_string(home.path().join("out/made")).unwrap(), "x\n");
+    assert_eq!(fs::read_to_string(home.path().join("made")).unwrap(), "x\n");
+}
+
+#[test]
+fn a_command_that_makes_renames_or_removes_works_once_its_denial_is_allowed() {
+    for script in [
+        "touch ~/docs/new",
+        "mkdir ~/docs/new",
+        "ln -s x ~/docs/new",
+        "mv ~/docs/a ~/docs/new",
+        "cp input ~/docs/new",
+        "mv input ~/docs/new",
+        "rm ~/docs/a",
+        "rmdir ~/docs/empty",
+        "rm -r ~/docs/deep",
+    ] {
+        let home = home();
+        fs::create_dir(home.path().join("docs/empty")).unwrap();
+        home.say(&["run", "--no-daemon", "--", "sh", "-c", script]);
+        let explained = home.say(&["explain"]).out;
+        let said = home.say(&["allow", "--all", "--write", "dewar.toml"]);
+        let line = "files.write = [\"${home}/docs\"]";
+        assert!(said.out.contains(line), "{script}: {}{}", said.out, said.err);
+        assert!(explained.contains(line), "{script}: {explained}");
+        let said =
+            home.say(&["run", "--no-daemon", "-p", "./dewar.toml", "--", "sh", "-c", script]);
+        assert_eq!((said.status, said.err.as_str()), (0, ""), "{script}: {}", home.profile());
+        // The directory that explain names can be named, too.
+        home.say(&["run", "--no-daemon", "--", "sh", "-c", "touch ~/docs/other"]);
+        let docs = home.path().join("docs").display().to_string();
+        let said = home.say(&["allow", &docs, "--dry-run"]);
+        assert!(said.out.contains(line), "{}{}", said.out, said.err);
+    }
+}
+
+#[test]
+fn what_would_take_a_home_to_be_changed_is_said_to_be_done_outside() {
+    let home = home();
+    for script in ["rm ~/notes.txt", "mv ~/notes.txt ~/other.txt", "ln -s x ~/new"] {
+        home.say(&["run", "--no-daemon", "--", "sh", "-c", script]);
+        for told in [home.say(&["allow", "--all"]), home.say(&["explain", "--toml"])] {
+            assert!(told.out.contains("do it outside of the run"), "{script}: {}", told.out);
+            assert!(!told.out.contains("files.write"), "{script}: {}", told.out);
+        }
+    }
 }
 
 #[test]
@@ -141,6 +184,23 @@ fn an_argument_that_is_there_and_not_in_the_run_is_named_when_the_command_fails(
     }
     let said = home.say(&["run", "--no-daemon", "--", "test", "-e", "/usr/nowhere"]);
     assert_eq!((said.status, said.err.as_str()), (1, ""));
+}
+
+#[test]
+fn what_a_command_names_and_does_not_see_is_allowed_by_its_path() {
+    let home = home();
+    let own = tempfile::NamedTempFile::new_in("/tmp").unwrap();
+    for path in [home.path().join("docs"), own.path().to_owned()] {
+        let path = path.display().to_string();
+        let said = home.say(&["run", "--no-daemon", "--", "ls", &path]);
+        assert!(said.err.contains("is there, but"), "{}", said.err);
+        let said = home.say(&["allow", "1", "--write", "dewar.toml"]);
+        assert!(said.err.contains(&format!("`dewar allow {path}`")), "{}", said.err);
+        let said = home.say(&["allow", &path, "--write", "dewar.toml"]);
+        assert_eq!(said.status, 0, "{path}: {}{}", said.out, said.err);
+        let said = home.say(&["run", "--no-daemon", "-p", "./dewar.toml", "--", "ls", &path]);
+        assert_eq!((said.status, said.err.as_str()), (0, ""), "{}", home.profile());
+    }
 }
 
 #[test]

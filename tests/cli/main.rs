@@ -42,6 +42,7 @@ mod statuses;
 mod suspended;
 mod top;
 mod trust;
+mod undone;
 mod untrusted;
 
 use assert_cmd::Command;

@@ -59,6 +59,23 @@ fn names_are_looked_up_beside_each_other_and_once() {
 }
 
 #[test]
+fn a_host_that_is_granted_and_was_not_found_is_not_granted_again() {
+    let home = super::learn::Home::new();
+    let rules = "extends = 'workspace'\nnetwork.connect = ['no.invalid:443']\n";
+    std::fs::write(home.work().join("dewar.toml"), rules).unwrap();
+    let ask = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)";
+    let run = ["run", "--no-daemon", "-p", "./dewar.toml", "--"];
+    let asking = ["/usr/bin/python3", "-c", ask, "https://no.invalid/"];
+    assert_eq!(home.say(&[&run[..], &asking].concat()).status, 1);
+    let allowed = home.say(&["allow", "--all"]);
+    assert_eq!((allowed.status, home.profile().as_str()), (1, rules), "{}", allowed.out);
+    for told in [allowed.out, home.say(&["explain"]).out] {
+        let why = "no.invalid:443 is granted, and had no address when the run started";
+        assert!(told.contains(why) && !told.contains("network.connect"), "{told}");
+    }
+}
+
+#[test]
 fn a_host_that_is_not_found_is_told_at_the_start() {
     let account = Account::new(None);
     let rules = "extends = 'workspace'\n[network]\nconnect = ['no.invalid:80', '192.0.2.1:80']\n";
