@@ -6,13 +6,13 @@ pub(crate) use given::{amendment, one_protocol};
 
 use crate::{
     control::{Reply, Request, Run, RunArg, odd},
+    entries::{directory_of, made_first},
     failure::{Failed, Usage},
     fitting::{Author, Fitting, Target, access, file_of, undo_allowed},
+    guarded::frees,
     machine,
-    proposal::{
-        Proposal, beside, directory_of, frees, is_name_of, made_first, named_hosts, of_file,
-    },
-    run::{Denial, Journal, RunRecord, Unseen},
+    proposal::{Proposal, beside, is_name_of, named_hosts, of_file},
+    run::{Denial, Journal, RunRecord},
 };
 use anyhow::bail;
 use clap::Args;
@@ -94,7 +94,8 @@ pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
         Some(run) => of_running(run)?,
         None => Journal::find(wanted.run.as_deref())?,
     };
-    let unseen: Vec<Denial> = record.unseen.iter().map(Unseen::denial).collect();
+    let unseen: Vec<Denial> =
+        record.unseen.iter().filter_map(|it| it.denial(&record.command)).collect();
     let denials = chosen(args, &wanted, (&record, &unseen))?;
     let target = target(args, &record)?;
     let fitting = fitting(args, &record, target.as_ref())?;
@@ -266,10 +267,10 @@ fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyh
         if let Some(gives) = line.gives(&fitting.scope) {
             writeln!(text, "  GIVES whoever connects {gives}")?;
         }
-        if let Some(said) = frees(line, &fitting.scope) {
+        let new = fitting.judge(std::slice::from_ref(line))?;
+        if let Some(said) = frees(line, &new, &fitting.scope) {
             writeln!(text, "  {said}")?;
         }
-        let new = fitting.judge(std::slice::from_ref(line))?;
         let meant: Vec<PathBuf> =
             denials.iter().map(|denial| PathBuf::from(&denial.record.object)).collect();
         let also = widening(std::slice::from_ref(line), (&old, &new), &fitting.scope, &meant);

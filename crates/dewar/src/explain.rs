@@ -6,18 +6,22 @@ mod tests;
 
 use crate::{
     control::Begun,
+    entries::{OUTSIDE, directory_of, made_first as made_before},
+    fitting::access,
     groups::{Group, groups},
+    guarded::{self, Guarded},
     output,
-    proposal::{self, Guarded, NATIVELY, Proposal, of_file},
+    proposal::{self, NATIVELY, Proposal, of_file},
     receipt,
     run::document::RunDocument,
     run::{Denial, Journal, RunRecord, lacking},
 };
 use clap::Args;
 use cli::look::{self, BAD, FAINT, GOOD, STRONG, paint};
+use learn::Line;
 use monitor::visible;
 use remedy::{in_profile, made_first, named_hosts, powers};
-use std::fmt::Write as _;
+use std::{fmt::Write as _, path::Path};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,7 +84,7 @@ fn json(record: &RunRecord) -> anyhow::Result<String> {
     if let Ok(fitting) = of_file(record) {
         let denials: Vec<&Denial> = record.denials.iter().collect();
         if let Ok(proposal) = Proposal::of(&fitting, &denials, &[]) {
-            document.would_allow = Some(proposal.lines.iter().map(learn::Line::alone).collect());
+            document.would_allow = Some(proposal.lines.iter().map(Line::alone).collect());
         }
     }
     Ok(output::json(&document)?)
@@ -180,35 +184,43 @@ struct Told<'a> {
     run: &'a RunRecord,
     /// Those that stay whatever is added to the profile, and why.
     kept: Vec<(&'a Denial, String)>,
-    /// The lines that let names be changed that programs outside trust.
-    freed: Vec<(&'a Denial, String)>,
+    /// What `allow` would write where a name would be changed that programs outside trust, or an
+    /// entry of a directory.
+    lines: Vec<(&'a Denial, String)>,
 }
 
 impl<'a> Told<'a> {
     /// Nothing is looked up.
     fn of(run: &'a RunRecord) -> Self {
         const MOST: usize = 100;
-        let mut told = Self { run, kept: Vec::new(), freed: Vec::new() };
-        let is_asked =
-            |denial: &&Denial| !denial.profile_rules.is_empty() || guarded(denial).is_some();
+        let mut told = Self { run, kept: Vec::new(), lines: Vec::new() };
+        let is_told = |denial: &Denial| guarded(denial).is_some() || is_entry(denial);
+        let is_asked = |denial: &&Denial| !denial.profile_rules.is_empty() || is_told(denial);
         let denials: Vec<&Denial> = run.denials.iter().filter(is_asked).take(MOST).collect();
         let Some(fitting) = (!denials.is_empty()).then(|| of_file(run).ok()).flatten() else {
             return told;
         };
         let named = denials.iter().map(|denial| denial.record.object.clone().into());
         let named: Vec<_> = named.collect();
-        let Ok(proposal) = Proposal::of(&fitting.unresolved(), &denials, &named) else {
+        let fitting = fitting.unresolved();
+        let judge = fitting.judge(&[]).ok();
+        let Some((proposal, judge)) = Proposal::of(&fitting, &denials, &named).ok().zip(judge)
+        else {
             return told;
         };
+        // Those for something that has to be made before have their own words.
+        let is_later = |line: &Line| made_before(line, &judge, &fitting.scope).is_some();
         for denial in denials {
             if let Some(why) = proposal.kept_back(denial) {
                 told.kept.push((denial, why.to_owned()));
             }
-            if guarded(denial).is_some() {
-                let lines = proposal.lines_for(denial).iter().map(learn::Line::alone);
-                let lines: Vec<String> = lines.collect();
-                let left = proposal.left_for(denial).map(|why| format!("no line helps: {why}"));
-                told.freed.push((denial, left.unwrap_or_else(|| lines.join(", and "))));
+            let lines = proposal.lines_for(denial);
+            let is_final = |why: &&str| guarded(denial).is_some() || why.ends_with(OUTSIDE);
+            if let Some(why) = proposal.left_for(denial).filter(is_final) {
+                told.lines.push((denial, format!("no line helps: {why}")));
+            } else if is_told(denial) && !lines.is_empty() && !lines.iter().any(is_later) {
+                let lines: Vec<String> = lines.iter().map(Line::alone).collect();
+                told.lines.push((denial, lines.join(", and ")));
             }
         }
         told
@@ -220,16 +232,22 @@ impl<'a> Told<'a> {
         Some(format!("no line helps: {why}"))
     }
 
-    /// The lines that let a name be changed that programs outside trust, if they are known.
-    fn freed(&self, denial: &Denial) -> Option<&str> {
-        let (_, lines) = self.freed.iter().find(|(freed, _)| std::ptr::eq(*freed, denial))?;
+    /// What `allow` would write, if that is known.
+    fn lines(&self, denial: &Denial) -> Option<&str> {
+        let (_, lines) = self.lines.iter().find(|(told, _)| std::ptr::eq(*told, denial))?;
         Some(lines)
     }
 }
 
+/// Whether an entry of a directory was to be made, renamed or removed.
+fn is_entry(denial: &Denial) -> bool {
+    let is_inside = flask::domain_of(&denial.record.scontext).contains('/');
+    !is_inside && directory_of(&access(&denial.record)).is_some()
+}
+
 /// What a denial is about, if programs outside trust that by its name.
 fn guarded(denial: &Denial) -> Option<Guarded<'_>> {
-    let by_another = || Guarded::otherwise(denial).filter(|_| proposal::kept(denial).is_none());
+    let by_another = || Guarded::otherwise(denial).filter(|_| guarded::kept(denial).is_none());
     Guarded::by_guard(&denial.record).or_else(by_another)
 }
 
@@ -289,7 +307,7 @@ fn tell_group(
     denial.profile_rules.iter().try_for_each(|rule| row(text, layout, "profile", rule))?;
     if let Some(guarded) = guarded(denial) {
         row(text, layout, "guard", &guarded.why())?;
-        let freed = named.filter_map(|(_, it)| run.freed(it)).collect::<Vec<_>>();
+        let freed = named.filter_map(|(_, it)| run.lines(it)).collect::<Vec<_>>();
         return row(text, layout, "in a profile", &freed.join(", and "));
     }
     if record.natively {
@@ -355,8 +373,9 @@ fn tell_denial(
     }
     if let Some(guarded) = guarded(denial) {
         line("guard", &guarded.why())?;
-        line("in a profile", told.freed(denial).unwrap_or_default())?;
-        return line("or", &guarded.instead().unwrap_or_default());
+        line("in a profile", told.lines(denial).unwrap_or_default())?;
+        let workspace = told.run.variables.as_ref().map_or(Path::new("/"), |it| &it.workspace);
+        return line("or", &guarded.instead(workspace).unwrap_or_default());
     }
     if record.natively {
         return line("natively", NATIVELY);
@@ -370,6 +389,7 @@ fn tell_denial(
         return line("in a profile", &format!("no line helps: {why}"));
     }
     let lines = in_profile(denial, told.run.variables.as_ref()).unwrap_or_default();
+    let lines = told.lines(denial).map_or(lines, str::to_owned);
     if let Some(hosts) = named_hosts(record, &told.run.command) {
         line("in a profile", &hosts)?;
         return line("or", &lines);

@@ -1,14 +1,10 @@
 //! The lines of a profile that would allow what a run was denied.
 
-mod entries;
-mod guarded;
-
-pub(crate) use entries::{directory_of, made_first};
-pub(crate) use guarded::{Guarded, frees, kept, links_to};
-
 use crate::{
+    entries::placed,
     failure::Usage,
     fitting::{Fitting, access, file_of},
+    guarded::{Guarded, UNGUARDED, kept, links_to},
     learn::hosts::endpoints,
     run::{Denial, RunRecord},
 };
@@ -198,7 +194,7 @@ impl<'a> Proposal<'a> {
         let is_named = named.iter().any(|named| is_name_of(named, &record.object));
         if let Some(guarded) = Guarded::by_guard(record) {
             if !is_named {
-                return Err(guarded.unnamed());
+                return Err(guarded.unnamed(&fitting.scope.workspace));
             }
             return Ok(guarded.lines(fitting, access.domain())?.into_iter().map(own).collect());
         }
@@ -225,13 +221,13 @@ impl<'a> Proposal<'a> {
             if !named.iter().any(|path| path == Path::new(place)) {
                 return Err(format!("{}; to allow it, name it in full", kept.why()));
             }
-            let key = guarded::UNGUARDED.to_owned();
+            let key = UNGUARDED.to_owned();
             let line =
                 |value| Line { domain: None, key: key.clone(), value, comment: comment.clone() };
             return Ok(links_to(place, Some(&fitting.variables)).into_iter().map(line).collect());
         }
         if let Some(guarded) = Guarded::otherwise(denial).filter(|_| !is_named) {
-            return Err(guarded.unnamed());
+            return Err(guarded.unnamed(&fitting.scope.workspace));
         }
         let scope = match is_named {
             true => Scope { secrets: Secrets::none(), ..fitting.scope.clone() },
@@ -255,8 +251,8 @@ impl<'a> Proposal<'a> {
                 "name a host and its port, as in network.connect = [\"example.org:443\"]".into()
             );
         }
-        let placed = |line| entries::placed(line, (access, judge), fitting, named);
-        found.into_iter().map(own).map(placed).collect()
+        let at_place = |line| placed(line, (access, judge), fitting, named);
+        found.into_iter().map(own).map(at_place).collect()
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::{
     amend::literal,
     groups::Group,
-    proposal::{self, asks_for_names, kept, links_to, unnameable},
+    guarded::{kept, links_to},
+    proposal::{self, asks_for_names, unnameable},
     run::Denial,
 };
 use flask::domain_of;
@@ -17,9 +18,11 @@ pub(super) fn made_first(denial: &Denial) -> Option<String> {
     let record = &denial.record;
     // A temporary file has no name.
     let (_, name) = new_entry(record).filter(|(_, name)| !name.is_empty())?;
+    // Who makes a link, or moves something there, fails where it is already.
+    let is_exclusive = ["symlink", "link", "rename"].iter().any(|it| record.call.starts_with(it));
     let is_kept = kept(denial).is_some_and(|(_, place)| place == record.object);
     let is_odd = unnameable(&record.object).is_some();
-    if is_kept || is_odd || domain_of(&record.scontext).contains('/') {
+    if is_kept || is_odd || is_exclusive || domain_of(&record.scontext).contains('/') {
         return None;
     }
     let domain = of_domain(record);

@@ -45,14 +45,21 @@ impl ProfileEdit {
         self.from == here || place.is_some_and(|place| trust::directories(here).contains(&place))
     }
 
+    /// Refuses where somebody else has changed the file since.
+    fn insist_on_last(&self) -> anyhow::Result<()> {
+        if super::read(&self.path).ok().as_deref() == Some(&self.after) {
+            return Ok(());
+        }
+        bail!(Usage(format!(
+            "`{}` was changed since by somebody else; nothing was taken back",
+            self.path.display()
+        )))
+    }
+
     /// Makes the file what it was.
     fn take_back(&self) -> anyhow::Result<()> {
+        self.insist_on_last()?;
         let shown = self.path.display();
-        if super::read(&self.path).ok().as_deref() != Some(&self.after) {
-            bail!(Usage(format!(
-                "`{shown}` was changed since by somebody else; nothing was taken back"
-            )));
-        }
         let trusted = trust::keep(&self.path, Some(&self.after));
         match &self.before {
             Some(before) => {
@@ -132,7 +139,8 @@ pub(crate) fn undo_allowed(file: Option<&Path>) -> anyhow::Result<()> {
     for (name, change) in remembered()?.rev().filter(|(_, change)| change.by != Author::Init) {
         let is_meant = match &wanted {
             Some(path) => change.path == *path,
-            None => change.is_of(&here),
+            // What is gone needs nothing taken back.
+            None => change.is_of(&here) && change.path.exists(),
         };
         let shown = change.path.display();
         if !is_meant {
@@ -144,6 +152,7 @@ pub(crate) fn undo_allowed(file: Option<&Path>) -> anyhow::Result<()> {
                 "`{shown}` was written by `dewar learn`, which nothing takes back: remove it yourself"
             )));
         }
+        change.insist_on_last()?;
         output::print(format!("taking the last change of {shown} back\n").as_bytes())?;
         change.take_back()?;
         fs::remove_file(&name)?;

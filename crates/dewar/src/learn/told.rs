@@ -1,7 +1,7 @@
 //! What `dewar learn` says at its end.
 
 use super::{LearnArgs, Learned};
-use crate::proposal::{beside, made_first};
+use crate::{entries::made_first, proposal::beside};
 use learn::{Access, Line, Settled, widening};
 use monitor::visible;
 use std::{

@@ -71,7 +71,7 @@ pub(crate) struct RunRecord {
     pub(crate) remarks: Vec<String>,
     /// What the command names outside of the workspace, and did not see.
     #[serde(default)]
-    pub(crate) unseen: Vec<super::Unseen>,
+    pub(crate) unseen: Vec<super::unseen::Unseen>,
     /// Hosts that the profile grants and that had no address at the start, each with the domain.
     #[serde(default)]
     pub(crate) unfound: BTreeSet<(String, String)>,

@@ -2,9 +2,9 @@
 //! the run, hosts without an address, a profile that grants nothing of the system.
 
 use super::{Denial, RunRecord};
-use learn::{Line, Scope};
+use learn::{Judge, Line, Scope};
 use monitor::{DeedKind, Record, visible};
-use profile::{Compiled, Documents, Domain, ResolvedHost, Variables};
+use profile::{Compiled, Documents, Domain, PathRule, ResolvedHost, Variables};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
@@ -28,12 +28,18 @@ pub(crate) struct Unseen {
 }
 
 impl Unseen {
-    /// As the denial that it would have been, had the command seen it.
-    pub(crate) fn denial(&self) -> Denial {
+    /// As the denial that it would have been, had `command` seen it. What lies where the run has a
+    /// directory of its own is no other file's denial.
+    pub(crate) fn denial(&self, command: &[String]) -> Option<Denial> {
+        if confine::PRIVATE.iter().any(|top| self.path.starts_with(top)) {
+            return None;
+        }
+        let program = command.first().map_or("", String::as_str);
         let permissions: &[&str] =
             if self.key == "files.exec" { &["execute", "read"] } else { &["read", "open"] };
         let requested: Vec<String> = permissions.iter().map(|name| (*name).to_owned()).collect();
         let record = Record {
+            comm: program.rsplit('/').next().unwrap_or_default().to_owned(),
             object: self.path.to_string_lossy().into_owned(),
             tclass: "file".into(),
             scontext: "dewar_u:dewar_r:main_t".into(),
@@ -41,7 +47,7 @@ impl Unseen {
             requested,
             ..Record::default()
         };
-        Denial { record, profile_rules: Vec::new() }
+        Some(Denial { record, profile_rules: Vec::new() })
     }
 }
 
@@ -81,16 +87,50 @@ fn told(key: &str, path: &Path, variables: &Variables) -> String {
             "{shown} is there, but a run has a {top} of its own: move it, or copy it to the workspace"
         );
     }
-    let scope = Scope {
-        workspace: variables.workspace.clone(),
-        home: variables.home.clone(),
-        tmp: variables.tmp.clone(),
-        ..Scope::default()
-    };
+    let scope = scope(variables);
     let is_kept = scope.is_wide(path) || scope.secrets.is_one(path);
     let line = Line { key: key.into(), value: scope.text(path), ..Line::default() }.alone();
     let line = if is_kept { String::new() } else { format!(": {}", visible(&line)) };
     format!("{shown} is there, but not in this run{line}")
+}
+
+/// What the profile's own file lets be written and is not there, in a directory of which the run
+/// sees nothing: the kernel lets nobody make it.
+fn unmade(compiled: &Compiled, variables: &Variables) -> Vec<String> {
+    let is_own = |rule: &&PathRule| {
+        let shown = |domain: &Domain| compiled.shown(&domain.type_name, &rule.type_name);
+        let mut places = compiled.domains.iter().filter_map(shown);
+        rule.rights.iter().any(|rights| rights.write)
+            && places.any(|place| !place.file.starts_with("profile "))
+    };
+    let paths = compiled.paths.iter().filter(is_own).filter_map(|rule| rule.path.as_deref());
+    let mut missing = paths.filter(|path| path.symlink_metadata().is_err()).peekable();
+    let Some(judge) = missing.peek().and_then(|_| Judge::new(compiled).ok()) else {
+        return Vec::new();
+    };
+    let scope = scope(variables);
+    let line = |path: &Path| Line {
+        key: "files.write".into(),
+        value: scope.text(path),
+        ..Line::default()
+    };
+    let shut_in = missing.filter(|path| line(path).is_shut_in(&judge, &scope));
+    let told = |path: &Path| {
+        let shown = visible(&path.to_string_lossy());
+        format!(
+            "{shown} is not there, and the run sees nothing of its directory: make it before the run"
+        )
+    };
+    shut_in.map(told).take(MOST_TOLD).collect()
+}
+
+fn scope(variables: &Variables) -> Scope {
+    Scope {
+        workspace: variables.workspace.clone(),
+        home: variables.home.clone(),
+        tmp: variables.tmp.clone(),
+        ..Scope::default()
+    }
 }
 
 /// What is said of a run that failed beside its denials.
@@ -111,6 +151,7 @@ pub(super) fn remarks(
     }
     if record.likeliest().is_none() {
         told.extend(record.unseen.iter().map(|it| self::told(&it.key, &it.path, variables)));
+        told.extend(unmade(compiled, variables));
     }
     told.extend(not_found(record, compiled));
     told

@@ -3,16 +3,17 @@
 
 use crate::{
     amend::literal,
+    entries::GIT,
     fitting::{Fitting, access},
     run::{Denial, guarded_for},
 };
-use learn::{Line, Scope, What};
+use learn::{Judge, Line, Scope, What};
 use monitor::{Record, visible};
 use profile::{Kept, Variables};
 use std::path::Path;
 
 /// The list of what is guarded no more.
-pub(super) const UNGUARDED: &str = "files.unguarded";
+pub(crate) const UNGUARDED: &str = "files.unguarded";
 /// What Git writes first, and makes into the file of the name without it.
 const LOCK: &str = ".lock";
 /// One pattern for both.
@@ -59,23 +60,26 @@ impl<'a> Guarded<'a> {
         }
     }
 
-    /// How to do without, for who makes a repository: its hooks are the first of this kind.
-    pub(crate) fn instead(&self) -> Option<String> {
+    /// How to do without, for who makes a repository: its hooks are the first of this kind. All of
+    /// the workspace is never let go.
+    pub(crate) fn instead(&self, workspace: &Path) -> Option<String> {
         let repository = self.object.strip_suffix("/.git/hooks")?;
-        let free = serde_json::json!([literal(repository)]);
-        Some(format!(
-            "clone into $TMPDIR, or make the repository outside of the run; {UNGUARDED} = {free} takes the guard off all of it"
-        ))
+        let free = || {
+            let names = serde_json::json!([literal(repository)]);
+            format!("; {UNGUARDED} = {names} takes the guard off all of it")
+        };
+        let free = if workspace.starts_with(repository) { String::new() } else { free() };
+        Some(format!("clone into $TMPDIR, or make the repository outside of the run{free}"))
     }
 
     /// Why nothing is granted to who has not named it.
-    pub(super) fn unnamed(&self) -> String {
-        let instead = self.instead().map(|it| format!("; or {it}")).unwrap_or_default();
+    pub(crate) fn unnamed(&self, workspace: &Path) -> String {
+        let instead = self.instead(workspace).map(|it| format!("; or {it}")).unwrap_or_default();
         format!("{}; to allow it, name it in full{instead}", self.why())
     }
 
     /// The lines that take the guard off, and what else of the profile keeps it from being changed.
-    pub(super) fn lines(
+    pub(crate) fn lines(
         &self,
         fitting: &Fitting,
         domain: Option<&str>,
@@ -114,8 +118,8 @@ impl<'a> Guarded<'a> {
     }
 }
 
-/// What is said of a line that lets be changed what programs outside trust.
-pub(crate) fn frees(line: &Line, scope: &Scope) -> Option<String> {
+/// What is said of a line that lets be changed what programs outside trust, where `judge` has it.
+pub(crate) fn frees(line: &Line, judge: &Judge, scope: &Scope) -> Option<String> {
     let is_unguarded = line.key == UNGUARDED;
     if !is_unguarded && line.key != "files.write" {
         return None;
@@ -123,6 +127,11 @@ pub(crate) fn frees(line: &Line, scope: &Scope) -> Option<String> {
     let path = scope.path(line.value.strip_suffix(WITH_LOCK).unwrap_or(&line.value))?;
     match guarded_for(&path, true) {
         Some(runs) => Some(format!("UNGUARDED: outside, it is for {runs}")),
+        None if judge.rights(&path.join(GIT).join("hooks"), line.domain.as_deref()).write
+            && path.join(GIT).exists() =>
+        {
+            Some("UNGUARDED: the hooks and the configuration of a repository, for Git".into())
+        }
         None => is_unguarded.then(|| {
             let shown = visible(&scope.text(&path));
             format!("UNGUARDED: all in {shown} that programs outside trust: hooks, settings, instructions")

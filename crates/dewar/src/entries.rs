@@ -1,14 +1,19 @@
 //! Entries of directories that a run sees nothing of: the kernel lets none be made, renamed or
 //! removed there, whatever is granted of the entry itself.
 
-use super::is_name_of;
-use crate::fitting::Fitting;
+use crate::{fitting::Fitting, proposal::is_name_of};
 use learn::{Access, Judge, Line, Scope};
 use monitor::visible;
 use std::path::{Path, PathBuf};
 
-/// What takes an entry out of its directory.
-const TAKES: [&str; 5] = ["unlink", "rename", "rmdir", "remove_name", "reparent"];
+/// Ends the reason why no line helps.
+pub(crate) const OUTSIDE: &str = "do it outside of the run";
+
+/// What makes its directory a repository.
+pub(crate) const GIT: &str = ".git";
+
+/// What takes an entry out of its directory, asked of the entry.
+const TAKES: [&str; 4] = ["unlink", "rename", "rmdir", "reparent"];
 
 /// Whether an entry was to be made, and whether one was to be taken.
 fn changes(access: &Access) -> (bool, bool) {
@@ -28,7 +33,7 @@ pub(crate) fn directory_of(access: &Access) -> Option<&Path> {
 /// # Errors
 ///
 /// Why no line does.
-pub(super) fn placed(
+pub(crate) fn placed(
     line: Line,
     (access, judge): (&Access, &Judge),
     fitting: &Fitting,
@@ -42,7 +47,9 @@ pub(super) fn placed(
         return Ok(line);
     }
     let is_meant = is_named && directory.is_dir() && !scope.is_wide(directory);
-    let is_of_git = directory.ancestors().any(|it| it.ends_with(".git"));
+    // Its hooks and configuration would be changed, too.
+    let is_of_git =
+        directory.join(GIT).exists() || directory.ancestors().any(|it| it.ends_with(GIT));
     if is_meant || scope.may_be_changed(directory) && !is_of_git {
         return Ok(Line { value: scope.text(directory), ..line });
     }
@@ -54,10 +61,12 @@ pub(super) fn placed(
         }
         "open" | "openat" | "openat2" | "creat" => Ok(line),
         _ if is_pattern => Ok(line),
-        _ => Err(format!(
-            "it takes the right to change all of {}: do it outside of the run",
-            visible(&scope.text(directory))
-        )),
+        _ => {
+            let may_be_named = directory.is_dir() && !scope.is_wide(directory);
+            let name = if may_be_named { "name that in full, or " } else { "" };
+            let shown = visible(&scope.text(directory));
+            Err(format!("it takes the right to change all of {shown}: {name}{OUTSIDE}"))
+        }
     }
 }
 
