@@ -22,6 +22,10 @@ pub(crate) const CASES: &[&[Case]] = &[cases![
     an_interactive_shell_stops_continues_and_suspends,
     a_shell_in_the_background_waits_until_it_is_brought_to_the_foreground,
     who_asks_for_the_terminal_in_the_background_is_stopped_until_it_has_it,
+    a_command_that_controls_jobs_has_the_terminal_and_gives_it_back,
+    a_job_of_one_command_is_stopped_continued_and_interrupted_as_a_whole,
+    who_shares_a_job_with_a_run_keeps_the_terminal_and_its_keys,
+    a_run_that_nobody_could_continue_is_not_left_stopped,
     a_run_that_ends_hangs_up_nothing_that_is_stopped_beside_it,
     the_controlling_terminal_is_read_and_written,
     an_interrupt_at_any_moment_ends_the_run,
@@ -74,12 +78,7 @@ impl Keyboard {
 
     /// The same, with something behind the command.
     fn dewar_and(&mut self, stage: &Stage, script: &str, rest: &str) {
-        let command = stage.dewar(stage.call(), &bash(script));
-        let words = std::iter::once(command.get_program()).chain(command.get_args());
-        let quoted =
-            words.map(|word| format!("'{}' ", word.to_string_lossy().replace('\'', r"'\''")));
-        let line: String = quoted.collect();
-        self.keys(&format!("{line}{rest}\n"));
+        self.keys(&format!("{}{rest}\n", line(stage, script)));
     }
 
     /// Runs a script in the background, and waits until that is stopped, as it needs the terminal.
@@ -116,6 +115,13 @@ impl Keyboard {
         self.expect("status ");
         self.expect(".").trim_end_matches('.').parse().expect("a number")
     }
+}
+
+/// What is typed to run a script under Dewar.
+fn line(stage: &Stage, script: &str) -> String {
+    let command = stage.dewar(stage.call(), &bash(script));
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| format!("'{}' ", word.to_string_lossy().replace('\'', r"'\''"))).collect()
 }
 
 impl Drop for Keyboard {
@@ -188,6 +194,115 @@ fn who_asks_for_the_terminal_in_the_background_is_stopped_until_it_has_it(stage:
     assert_eq!(keyboard.status(), 0);
     let denials = stage.record().denials;
     assert!(denials.is_empty(), "{denials:?}");
+}
+
+fn a_command_that_controls_jobs_has_the_terminal_and_gives_it_back(stage: &Stage) {
+    let mut keyboard = Keyboard::new(stage);
+    keyboard.dewar(stage, "exec sh -mc 'sleep 0.1; read x; echo got $x'");
+    keyboard.keys("this\n");
+    keyboard.expect("got this");
+    assert_eq!(keyboard.status(), 0);
+    // As a debugger does: it hands the terminal on to what it starts, and takes it again.
+    let script = "import os, signal; own = os.tcgetpgrp(0); signal.signal(signal.SIGTTOU, signal.SIG_IGN); \
+                  child = os.spawnlp(os.P_NOWAIT, 'sleep', 'sleep', '0.1'); os.setpgid(child, child); \
+                  os.tcsetpgrp(0, child); os.waitpid(child, 0); os.tcsetpgrp(0, own); \
+                  print('has' + ' it again', own == os.getpgrp()); print('got', input())";
+    keyboard.dewar(stage, &format!("exec /usr/bin/python3 -c \"{script}\""));
+    keyboard.expect("has it again True");
+    keyboard.keys("that\n");
+    keyboard.expect("got that");
+    assert_eq!(keyboard.status(), 0);
+    let denials = stage.record().denials;
+    assert!(denials.is_empty(), "{denials:?}");
+    // The outer shell reads on, also where the run was killed while it had the terminal.
+    keyboard.dewar(stage, "echo rea''dy; exec sleep 100");
+    keyboard.expect("ready");
+    keyboard.keys(SUSPEND);
+    keyboard.expect("Stopped");
+    keyboard.keys("kill -KILL %1; fg\n");
+    keyboard.expect("Killed");
+    keyboard.keys("echo out''side\n");
+    keyboard.expect("outside");
+}
+
+fn a_job_of_one_command_is_stopped_continued_and_interrupted_as_a_whole(stage: &Stage) {
+    let mut keyboard = Keyboard::new(stage);
+    // Two processes: the keys and `kill` reach both.
+    let script = "/usr/bin/python3 -c 'import time\nwhile 1: print(\"t\" + \"ick\", flush=True); time.sleep(0.05)'; echo on";
+    keyboard.dewar(stage, script);
+    for stop in [SUSPEND, "kill"] {
+        keyboard.expect("tick");
+        if stop == "kill" {
+            keyboard.keys(SUSPEND);
+            keyboard.expect("Stopped");
+            keyboard.keys("bg\n");
+            keyboard.expect("tick");
+            keyboard.keys("kill -TSTP %1; sleep 0.3\n");
+        } else {
+            keyboard.keys(SUSPEND);
+        }
+        keyboard.expect("Stopped");
+        keyboard.keys("echo qui''et\n");
+        keyboard.expect("quiet");
+        std::thread::sleep(Duration::from_millis(200));
+        keyboard.keys("echo sti''ll\n");
+        let meanwhile = keyboard.expect("still");
+        assert!(!meanwhile.contains("tick"), "{stop:?}: {meanwhile}");
+        keyboard.keys("fg\n");
+    }
+    keyboard.expect("tick");
+    // In the background it goes on, and what is typed is the shell's.
+    keyboard.keys(SUSPEND);
+    keyboard.expect("Stopped");
+    keyboard.keys("bg\n");
+    keyboard.expect("tick");
+    keyboard.keys("echo out''side\n");
+    keyboard.expect("outside");
+    // A shell continues no job that runs, so nobody says that it has the terminal now.
+    keyboard.keys("fg\n");
+    keyboard.expect("tick");
+    std::thread::sleep(Duration::from_millis(200));
+    keyboard.keys(INTERRUPT);
+    assert_eq!(keyboard.status(), 130);
+}
+
+fn who_shares_a_job_with_a_run_keeps_the_terminal_and_its_keys(stage: &Stage) {
+    let mut keyboard = Keyboard::new(stage);
+    // As a pager does, it reads keys from the terminal.
+    keyboard.dewar_and(
+        stage,
+        "echo line; sleep 1",
+        "| /usr/bin/python3 -c \"import sys; print('lin' + 'es', len(list(sys.stdin))); \
+         print('got', open('/dev/tty').readline())\"",
+    );
+    keyboard.expect("lines 1");
+    keyboard.keys("this\n");
+    keyboard.expect("got this");
+    assert_eq!(keyboard.status(), 0);
+    // A script ends with the run that a key has ended.
+    let run = line(stage, "echo beg''un; exec sleep 50");
+    std::fs::write(stage.work().join("script"), format!("{run}\necho went on\n"))
+        .expect("a script");
+    keyboard.expect("outer> ");
+    keyboard.keys("bash script\n");
+    keyboard.expect("begun");
+    keyboard.keys(INTERRUPT);
+    keyboard.expect("outer> ");
+    keyboard.keys("echo sta''tus $?.\n");
+    let said = keyboard.expect("status 130.");
+    assert!(!said.contains("went on"), "{said}");
+}
+
+/// A run that leads its session, as a terminal's window starts it: natively, the key stops nothing.
+fn a_run_that_nobody_could_continue_is_not_left_stopped(stage: &Stage) {
+    let mut keyboard = Keyboard::new(stage);
+    let run = line(stage, "echo rea''dy; read x; echo got $x");
+    keyboard.keys(&format!("exec {run}\n"));
+    keyboard.expect("ready");
+    keyboard.keys(SUSPEND);
+    std::thread::sleep(Duration::from_millis(200));
+    keyboard.keys("this\n");
+    keyboard.expect("got this");
 }
 
 /// The kernel hangs up a process group that a process leaves as an orphan, if one in it is stopped.

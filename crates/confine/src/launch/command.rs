@@ -6,7 +6,7 @@ use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::process::{
     DumpableBehavior, Pid, PidfdFlags, PidfdGetfdFlags, Signal, WaitOptions, getpid, pidfd_getfd,
-    pidfd_open, set_dumpable_behavior, set_parent_process_death_signal, waitpid,
+    pidfd_open, set_dumpable_behavior, set_parent_process_death_signal, setpgid, waitpid,
 };
 use rustix::thread::set_no_new_privs;
 
@@ -41,6 +41,9 @@ fn confine(
     // What a record of the first exec calls the one who asks.
     let _ = rustix::thread::set_name(c"dewar");
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Doing::Prepare))?;
+    if order.leads {
+        setpgid(None, None).map_err(at(Doing::Prepare))?;
+    }
     spec.limits.apply(order.by_cgroup).map_err(at(Doing::Limits))?;
     spec.inherited.pass_descriptors().map_err(at(Doing::Descriptors))?;
     spec.inherited.restore_signals();

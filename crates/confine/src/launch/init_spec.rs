@@ -13,4 +13,6 @@ pub(super) struct InitSpec<'a> {
     pub(super) by_cgroup: ByCgroup,
     /// Where to write "0" to join the cgroup that holds the limits.
     pub(super) cgroup: &'a [OwnedFd],
+    /// Whether the command leads a process group of its own.
+    pub(super) leads: bool,
 }

@@ -19,7 +19,7 @@ use super::keeper::Keeper;
 use super::limits::Limits;
 use super::outcome::CommandStatus;
 use super::stop::Stop;
-use super::terminal::Terminal;
+use super::terminal::{self, Terminal};
 use super::wire::{Report, Wire};
 use crate::sys::{SignalFd, SignalSet};
 
@@ -267,6 +267,10 @@ impl Sandbox {
             let still = self.hold.as_ref().map(|hold| hold());
             stop_by(signal);
             drop(still);
+            if terminal::is_orphaned() {
+                self.stop.stopped = false;
+                self.resume();
+            }
         }
     }
 
@@ -276,9 +280,7 @@ impl Sandbox {
         match self.own_group() {
             Some(group) => {
                 self.terminal.hand_to(group);
-                // A group that is gone is as good.
-                let _ =
-                    with_raised(CapabilitySet::KILL, || kill_process_group(group, Signal::CONT));
+                signal_group(group, Signal::CONT);
             }
             None => self.signal(Signal::CONT),
         }
@@ -329,6 +331,11 @@ impl Drop for Sandbox {
             self.collect();
         }
     }
+}
+
+/// Signals all of a process group; one that is gone is as good.
+pub(super) fn signal_group(group: Pid, signal: Signal) {
+    let _ = with_raised(CapabilitySet::KILL, || kill_process_group(group, signal));
 }
 
 /// Stops this process by `signal`; comes back when it is continued.

@@ -1,8 +1,9 @@
 //! Signals that someone sends to Dewar meaning the command.
 
+use super::capabilities::with_raised;
 use super::descendants;
 use super::outcome::CommandStatus;
-use super::{capabilities::with_raised, sandbox::Sandbox};
+use super::sandbox::{Sandbox, signal_group};
 use crate::sys::Signalled;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -62,26 +63,27 @@ impl Sandbox {
 
     /// Passes a signal on if it was meant for the command and did not reach it anyway.
     ///
-    /// What the kernel generates (keys, the end of the terminal) goes to the whole foreground
-    /// group, and what the sandbox sends to its group reaches Dewar too: neither is passed on. A
+    /// What the kernel generates (keys, the end of the terminal) goes to the whole group that it
+    /// reaches Dewar in, and what the sandbox sends to its group reaches Dewar too: neither is
+    /// passed on, unless the command is in a group of its own, which then stands in for Dewar's. A
     /// signal that someone else sends to the whole group reaches the command twice; better that
     /// than never.
     pub(super) fn on_signal(&mut self, signalled: Signalled) {
-        if signalled.signal == libc::SIGCONT {
+        let Some(signal) = Signal::from_named_raw(signalled.signal) else { return };
+        if signal == Signal::CONT {
             // If init is gone, that is reported next.
             if self.stop.stopped && self.reports.nudge().is_ok() {
                 self.stop.asked += 1;
             }
             return;
         }
-        let reached = match signalled.sender {
-            Some(sender) => descendants::is_inside(self.proc(), sender, self.init_pid),
-            // A command that leads a group of its own does not hear that the terminal is gone if
-            // Dewar's group was stopped with it.
-            None => signalled.signal != libc::SIGHUP || self.own_group().is_none(),
-        };
-        if let (false, Some(signal)) = (reached, Signal::from_named_raw(signalled.signal)) {
-            self.signal(signal);
+        let stops = matches!(signal, Signal::TSTP | Signal::TTIN | Signal::TTOU);
+        match (signalled.sender, self.own_group()) {
+            (Some(sender), _) if descendants::is_inside(self.proc(), sender, self.init_pid) => {}
+            (None, None) => {}
+            // Who stops a job means all of it, and with Dewar nothing in it goes on.
+            (sender, Some(group)) if sender.is_none() || stops => signal_group(group, signal),
+            _ => self.signal(signal),
         }
     }
 }

@@ -176,8 +176,11 @@ pub fn start(
 ) -> Result<Started, StartError> {
     let program = Program::new(&spec.command, &spec.environment)?;
     let signals = prepare_monitor(spec)?;
+    let terminal = Terminal::open();
     let cgroup = Cgroup::make(&spec.limits);
     let by_cgroup = cgroup.as_ref().map(Cgroup::by).unwrap_or_default();
+    // Dewar's group has no number among PIDs of their own, and who controls jobs needs one.
+    let leads = spec.namespaces.pid && terminal.is_for_one();
     let order = InitSpec {
         spec,
         filter,
@@ -185,6 +188,7 @@ pub fn start(
         proc: entered.proc(),
         by_cgroup,
         cgroup: cgroup.as_ref().map_or(&[], Cgroup::entries),
+        leads,
     };
     let newborn = give_birth(&order)?;
     let (listener, command, command_pidfd) = match newborn.await_command() {
@@ -207,7 +211,7 @@ pub fn start(
         hand_over: Some(newborn.hand_over),
         released: false,
         signals,
-        terminal: Terminal::open(),
+        terminal,
         inherited: spec.inherited.clone(),
         limits: spec.limits.clone(),
         cgroup,
@@ -215,6 +219,9 @@ pub fn start(
         hold: None,
         ended: false,
     };
+    if leads {
+        sandbox.terminal.hand_to(command);
+    }
     sandbox.pass_on_early_signals();
     let keep = CapabilitySet::from_bits_retain(spec.capabilities);
     let reserve = sandbox.reserve();

@@ -1,10 +1,11 @@
 //! The controlling terminal: who has it, and giving it on.
 
-use std::os::fd::OwnedFd;
+use std::io::{stderr, stdin, stdout};
+use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
-use rustix::process::{Pid, getpgrp, test_kill_process_group};
+use rustix::process::{Pid, getpgid, getpgrp, getpid, getppid, getsid, test_kill_process_group};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
 /// The controlling terminal of this process, if it has one.
@@ -17,12 +18,26 @@ impl Terminal {
         Self(rustix::fs::open("/dev/tty", flags, Mode::empty()).ok())
     }
 
+    /// Whether a job in the foreground is Dewar alone, so that the command can have the terminal in
+    /// a group of its own. Where Dewar leads no group, or a pipe joins others to it (`| less`),
+    /// these need the terminal and its keys, too.
+    pub(super) fn is_for_one(&self) -> bool {
+        let (input, output, errors) = (stdin(), stdout(), stderr());
+        let is_joined = [input.as_fd(), output.as_fd(), errors.as_fd()].into_iter().any(|stream| {
+            let kind = fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
+            matches!(kind, Ok(FileType::Fifo | FileType::Socket))
+        });
+        getpgrp() == getpid() && self.is_ours() && !is_joined
+    }
+
+    fn is_ours(&self) -> bool {
+        self.0.as_ref().is_some_and(|tty| tcgetpgrp(tty) == Ok(getpgrp()))
+    }
+
     /// Gives the terminal to `group` if it is ours; whether it was.
     pub(super) fn hand_to(&self, group: Pid) -> bool {
-        match &self.0 {
-            Some(tty) if tcgetpgrp(tty) == Ok(getpgrp()) => tcsetpgrp(tty, group).is_ok(),
-            _ => false,
-        }
+        let ours = self.0.as_ref().filter(|_| self.is_ours());
+        ours.is_some_and(|tty| tcsetpgrp(tty, group).is_ok())
     }
 
     /// Takes the terminal back if the group that has it is gone, as a job-control shell in the
@@ -37,4 +52,13 @@ impl Terminal {
             let _ = tcsetpgrp(tty, getpgrp());
         }
     }
+}
+
+/// Whether this process leads a group that no shell looks after: nobody would continue it, so the
+/// kernel does not stop it by `SIGTSTP`, `SIGTTIN` and `SIGTTOU`.
+pub(super) fn is_orphaned() -> bool {
+    let looks_after = |parent: Pid| {
+        getsid(Some(parent)) == getsid(None) && getpgid(Some(parent)) != Ok(getpgrp())
+    };
+    getpgrp() == getpid() && !getppid().is_some_and(looks_after)
 }
