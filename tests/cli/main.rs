@@ -11,6 +11,7 @@ mod completion;
 mod daemon;
 mod deputies;
 mod domains;
+mod ended;
 mod floor;
 mod followed;
 mod guarded;

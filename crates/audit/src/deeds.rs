@@ -40,6 +40,9 @@ pub struct Deed {
     pub object: String,
     /// Who: the name of the first thread that did.
     pub comm: String,
+    /// Its process, in the monitor's PID namespace.
+    #[serde(default)]
+    pub pid: u32,
     /// How often.
     pub count: u64,
     /// When first, in seconds since 1970.
@@ -95,12 +98,12 @@ impl Deeds {
         object: &dyn Fn() -> String,
     ) {
         if let Some(kind) = Kind::of(call, class, requested) {
-            let comm = || caller.identity().map(|it| it.comm.clone()).unwrap_or_default();
-            self.keep(kind, object(), comm);
+            let who = || caller.identity().map(|it| (it.comm.clone(), it.pid)).unwrap_or_default();
+            self.keep(kind, object(), who);
         }
     }
 
-    fn keep(&self, kind: Kind, object: String, comm: impl FnOnce() -> String) {
+    fn keep(&self, kind: Kind, object: String, who: impl FnOnce() -> (String, u32)) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (kind, object);
@@ -116,7 +119,8 @@ impl Deeds {
         }
         *kept += 1;
         let object = key.1.clone();
-        let deed = Deed { kind, object, comm: comm(), count: 1, first: now, last: now };
+        let (comm, pid) = who();
+        let deed = Deed { kind, object, comm, pid, count: 1, first: now, last: now };
         known.deeds.insert(key, deed);
     }
 
@@ -139,10 +143,10 @@ mod tests {
     fn an_object_is_kept_once_with_its_count_and_a_flood_is_counted() {
         let deeds = Deeds::default();
         for n in 0..MOST + 7 {
-            deeds.keep(Kind::Wrote, n.to_string(), || "cc".into());
+            deeds.keep(Kind::Wrote, n.to_string(), || ("cc".into(), 1));
         }
-        deeds.keep(Kind::Wrote, "0".into(), || "ld".into());
-        deeds.keep(Kind::Executed, "/usr/bin/cc".into(), || "make".into());
+        deeds.keep(Kind::Wrote, "0".into(), || ("ld".into(), 2));
+        deeds.keep(Kind::Executed, "/usr/bin/cc".into(), || ("make".into(), 3));
         let (all, more) = deeds.all();
         assert_eq!((all.len(), more.as_slice()), (MOST + 1, &[(Kind::Wrote, 7)][..]));
         let first = all.iter().find(|deed| deed.object == "0").unwrap();

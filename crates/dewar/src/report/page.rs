@@ -267,6 +267,7 @@ mod tests {
             kind: DeedKind::Wrote,
             object: nasty.clone(),
             comm: nasty.clone(),
+            pid: 1,
             count: 1,
             first: 1.0,
             last: 1.0,

@@ -334,12 +334,52 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_for_datagrams_that_a_library_tried_is_spoken_of_where_the_command_failed() {
-        let tried = denial(1.0, "udp_socket", &["create"], "a new udp_socket");
+    fn a_socket_for_datagrams_is_spoken_of_unless_its_process_reaches_a_host() {
+        let deed = |pid, kind| Deed {
+            kind,
+            object: "192.0.2.1:443".into(),
+            comm: "npm".into(),
+            pid,
+            count: 1,
+            first: 0.0,
+            last: 0.0,
+        };
+        let mut tried = denial(1.0, "udp_socket", &["create"], "a new udp_socket");
+        tried.record.pid = 7;
         let mut record = RunRecord { denials: vec![tried], ..RunRecord::default() };
-        assert!(record.likeliest().is_none() && record.denied() == 0);
+        for (deeds, want) in [
+            (vec![], 1),
+            (vec![deed(8, DeedKind::Contacted)], 1),
+            (vec![deed(7, DeedKind::Wrote)], 1),
+            (vec![deed(7, DeedKind::Contacted)], 0),
+        ] {
+            record.deeds = deeds;
+            assert_eq!(record.denied(), want, "{:?}", record.deeds);
+        }
         record.status = 6;
         assert!(record.likeliest().is_some() && record.denied() == 1);
+    }
+
+    #[test]
+    fn what_an_interactive_program_keeps_of_its_own_is_not_spoken_of_where_it_does_without() {
+        let variables = profile::Variables { home: "/home/me".into(), ..Default::default() };
+        let mut record = RunRecord { variables: Some(variables), ..RunRecord::default() };
+        for (program, object, want) in [
+            ("/usr/bin/bash", "/home/me/.bash_history", 0),
+            ("/usr/bin/python3.11", "/home/me/.python_history", 0),
+            ("/usr/bin/vim.basic", "/home/me/.viminfo", 0),
+            ("/usr/local/go/bin/go", "/home/me/.config/go/telemetry", 0),
+            ("/usr/bin/python3.11", "/home/me/.bash_history", 1),
+            ("/usr/bin/bash", "/home/you/.bash_history", 1),
+            ("/usr/bin/bash", "/home/me/.bash_history_of_mine", 1),
+        ] {
+            let mut kept = denial(1.0, "file", &["write", "open"], object);
+            kept.record.program = program.into();
+            record.denials = vec![kept];
+            assert_eq!(record.denied(), want, "{program} {object}");
+        }
+        record.denials = vec![denial(1.0, "endpoint", &["name_bind"], "[::1]:0")];
+        assert_eq!(record.denied(), 0);
     }
 
     #[test]

@@ -1,7 +1,20 @@
 //! Which denials matter: programs try much, and do without.
 
 use super::{Denial, RunRecord};
-use monitor::Record;
+use monitor::{DeedKind, Record};
+use std::path::Path;
+
+/// What interactive programs keep of their own in the home, by how their file names begin: without
+/// it they begin anew each time.
+const MEMORIES: [(&str, &[&str]); 6] = [
+    ("bash", &[".bash_history", ".bashrc", ".bash_profile", ".profile"]),
+    ("fish", &[".config/fish", ".local/share/fish", ".bash_history"]),
+    ("vim", &[".viminfo"]),
+    ("python", &[".python_history"]),
+    ("top", &[".config/procps"]),
+    // Counters of how it is used.
+    ("go", &[".config/go"]),
+];
 
 impl RunRecord {
     /// Denials, repetitions and those that were not kept counted.
@@ -13,11 +26,44 @@ impl RunRecord {
     /// there are no others.
     fn weighed(&self) -> impl Iterator<Item = &Denial> {
         let (failed, only_probes) =
-            (self.status != 0, self.denials.iter().all(|denial| denial.record.probed));
+            (self.status != 0, self.denials.iter().all(|denial| self.is_probed(&denial.record)));
         self.denials.iter().filter(move |Denial { record, .. }| match failed {
-            true => only_probes || !record.probed,
-            false => !record.probed && !is_tried(record),
+            true => only_probes || !self.is_probed(record),
+            false => !self.is_probed(record) && !self.is_tried(record),
         })
+    }
+
+    /// Whether programs probe for it, and do without.
+    fn is_probed(&self, record: &Record) -> bool {
+        record.probed || self.is_memory(record)
+    }
+
+    /// Whether a program was kept from its own memory.
+    fn is_memory(&self, record: &Record) -> bool {
+        let program = Path::new(&record.program).file_name().unwrap_or_default().to_string_lossy();
+        let home = self.variables.as_ref().map(|variables| &variables.home);
+        let Some(place) = home.and_then(|it| Path::new(&record.object).strip_prefix(it).ok())
+        else {
+            return false;
+        };
+        MEMORIES.iter().any(|(begin, places)| {
+            program.starts_with(begin) && places.iter().any(|it| place.starts_with(it))
+        })
+    }
+
+    /// Whether a library tries it to learn how a host would be reached, and does without: which of
+    /// its addresses is the nearest, where the same process then reaches one, or whether there is
+    /// IPv6. Who reaches none has looked up a name.
+    fn is_tried(&self, record: &Record) -> bool {
+        let reaches = || {
+            let mut deeds = self.deeds.iter();
+            deeds.any(|deed| deed.kind == DeedKind::Contacted && deed.pid == record.pid)
+        };
+        match record.tclass.as_str() {
+            "udp_socket" => record.missing == ["create"] && reaches(),
+            "endpoint" => record.missing == ["name_bind"] && record.object == "[::1]:0",
+            _ => false,
+        }
     }
 
     /// The denial that is the likeliest to have mattered: of the kind that programs can do without
@@ -31,11 +77,6 @@ impl RunRecord {
             a.cmp(&b).then(a_time.total_cmp(&b_time))
         })
     }
-}
-
-/// Whether libraries try it to learn how a host would be reached, and do without.
-fn is_tried(record: &Record) -> bool {
-    record.tclass == "udp_socket" && record.missing == ["create"]
 }
 
 /// How little programs can do without what was denied: they try many files, and few hosts.

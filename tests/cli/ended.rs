@@ -1,0 +1,31 @@
+//! What the end of a run says, and how its command finds the standard streams.
+
+use crate::ask::{Home, text};
+use std::{fs, process::Command};
+
+#[test]
+fn a_name_that_could_not_be_looked_up_is_told_of_though_the_command_succeeds() {
+    let home = Home::new();
+    let lookup = "import socket\ntry: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nexcept OSError: print('none')";
+    for profile in ["offline", "npm", "cargo"] {
+        let args = ["run", "--no-daemon", "-p", profile, "--", "/usr/bin/python3", "-c", lookup];
+        let output = home.say(&args);
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "none\n"));
+        let said = text(&output.stderr);
+        assert!(said.contains("may not create a new udp_socket"), "{profile}: {said}");
+    }
+}
+
+#[test]
+fn what_a_shell_remembers_in_the_home_is_not_told_of_where_it_does_without() {
+    let home = Home::new();
+    fs::write(home.path().join(".bashrc"), "").unwrap();
+    let interactive = ["run", "--no-daemon", "--", "bash", "-ic", "true"];
+    let said = text(&home.say(&interactive).stderr);
+    assert!(!said.contains("dewar: "), "{said}");
+    assert!(text(&home.say(&["explain"]).stdout).contains(".bashrc"));
+    // Another program may not do without.
+    let said =
+        text(&home.say(&["run", "--no-daemon", "--", "sh", "-c", "cat ~/.bashrc; true"]).stderr);
+    assert!(said.contains(".bashrc; the command succeeded"), "{said}");
+}
