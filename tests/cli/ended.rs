@@ -29,3 +29,19 @@ fn what_a_shell_remembers_in_the_home_is_not_told_of_where_it_does_without() {
         text(&home.say(&["run", "--no-daemon", "--", "sh", "-c", "cat ~/.bashrc; true"]).stderr);
     assert!(said.contains(".bashrc; the command succeeded"), "{said}");
 }
+
+#[test]
+fn closed_standard_streams_are_closed_to_the_command() {
+    let home = Home::new();
+    for (close, command) in [(">&-", "echo hi"), ("<&-", "cat"), ("2>&-", "sh -c 'echo hi >&2'")] {
+        let status = |before: &str| {
+            let script = format!("exec {before} {command} {close}");
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &script]).current_dir(home.path().join("work"));
+            shell.env("HOME", home.path()).env("XDG_STATE_HOME", home.path().join("state"));
+            shell.output().unwrap().status.code()
+        };
+        let dewar = format!("'{}' run --no-daemon --", test_support::dewar().display());
+        assert_eq!(status(&dewar), status("env"), "{command} {close}");
+    }
+}

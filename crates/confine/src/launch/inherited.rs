@@ -98,7 +98,8 @@ impl Inherited {
         for fd in (0..3).chain(self.descriptors.iter().copied()) {
             sys::receive_no_descriptors(fd);
         }
-        sys::pass_only(&sys::inheritable(&self.descriptors))
+        // A program sees by that where nobody reads or writes.
+        sys::pass_only(&sys::inheritable(&self.descriptors), &sys::closed_streams())
     }
 
     /// Closes this process's copies of the inherited descriptors, and silences the standard

@@ -2,7 +2,37 @@
 
 use super::last_errno;
 use rustix::{fs::CWD, io::Errno};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::{
+    os::fd::{AsRawFd, OwnedFd, RawFd},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+/// Whether the caller of Dewar had closed standard input, output or error output.
+static WAS_CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+
+/// Which standard streams were closed when this process was started (Rust opens `/dev/null` there
+/// before `main`).
+pub(crate) fn closed_streams() -> Vec<RawFd> {
+    (0..)
+        .zip(&WAS_CLOSED)
+        .filter(|(_, was)| was.load(Ordering::Relaxed))
+        .map(|(fd, _)| fd)
+        .collect()
+}
+
+extern "C" fn note_closed() {
+    for (fd, was) in (0..).zip(&WAS_CLOSED) {
+        // SAFETY: F_GETFD only asks for the flags of the number `fd`, open or not.
+        was.store(unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: the C start-up code calls each function of this section once, single-threaded, before
+// `main` and before Rust's own start-up; `note_closed` uses nothing that those have to prepare, and
+// its type is that of an entry (it ignores the arguments that glibc passes).
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE_CLOSED: extern "C" fn() = note_closed;
 
 /// Which of `descriptors` are open and would survive an exec.
 pub(crate) fn inheritable(descriptors: &[RawFd]) -> Vec<RawFd> {
@@ -14,8 +44,8 @@ pub(crate) fn inheritable(descriptors: &[RawFd]) -> Vec<RawFd> {
     descriptors.iter().copied().filter(stays).collect()
 }
 
-/// Lets only the standard streams and `pass` survive the next exec of this process.
-pub(crate) fn pass_only(pass: &[RawFd]) -> Result<(), Errno> {
+/// Lets only the standard streams, without `closed`, and `pass` survive this process's next exec.
+pub(crate) fn pass_only(pass: &[RawFd], closed: &[RawFd]) -> Result<(), Errno> {
     let cloexec = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
     // SAFETY: this closes nothing now; at the exec, when nothing of this program is left that
     // could own a descriptor, the kernel closes them.
@@ -25,6 +55,10 @@ pub(crate) fn pass_only(pass: &[RawFd]) -> Result<(), Errno> {
     for &fd in pass {
         // SAFETY: changes nothing but the close-on-exec flag of `fd`.
         unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
+    }
+    for &fd in closed {
+        // SAFETY: the same.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ mod probe;
 mod signals;
 
 pub(crate) use descriptors::{
-    close_all_but, close_inherited, duplicate, inheritable, is_open_socket, pass_only,
-    receive_no_descriptors, silence,
+    close_all_but, close_inherited, closed_streams, duplicate, inheritable, is_open_socket,
+    pass_only, receive_no_descriptors, silence,
 };
 pub(crate) use probe::{landlock_version, probe_addfd_send, probe_memory_of, probe_sync_wake_up};
 pub use signals::ignore_background;
