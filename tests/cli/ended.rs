@@ -45,3 +45,20 @@ fn closed_standard_streams_are_closed_to_the_command() {
         assert_eq!(status(&dewar), status("env"), "{command} {close}");
     }
 }
+
+#[test]
+fn a_limit_that_was_reached_is_told_of() {
+    let probe = std::path::Path::new("/sys/fs/cgroup/pids/dewar-ended-probe");
+    // Where no cgroup can be made, nobody counts.
+    if fs::create_dir(probe).is_err() {
+        return;
+    }
+    fs::remove_dir(probe).unwrap();
+    let home = Home::new();
+    let profile = "extends = \"workspace\"\nlimits.processes = 8\n";
+    fs::write(home.path().join("work/few.toml"), profile).unwrap();
+    let many = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 1 & done";
+    let said = home.say(&["run", "--no-daemon", "-p", "few.toml", "--", "sh", "-c", many]);
+    let said = text(&said.stderr);
+    assert!(said.contains("`limits.processes` was reached"), "{said}");
+}

@@ -68,6 +68,18 @@ impl Remarks {
         )
     }
 
+    /// So often was a process killed for want of memory, and a process or thread not made, where a
+    /// cgroup limits them.
+    pub fn reached(memory: u64, processes: u64) -> Vec<String> {
+        let told = |count: u64, limit: &str, what: &str| {
+            let times = if count == 1 { "once".into() } else { format!("{count} times") };
+            (count > 0).then(|| format!("`{limit}` was reached {times}: {what}"))
+        };
+        let memory = told(memory, "limits.memory", "the kernel killed a process");
+        let made = told(processes, "limits.processes", "a process or thread was not made");
+        [memory, made].into_iter().flatten().collect()
+    }
+
     /// What is to be said, in sentences.
     pub fn all(&self) -> Vec<String> {
         let seen = self.seen();

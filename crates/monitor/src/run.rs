@@ -232,6 +232,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let outcome = sandbox.wait()?;
     let unrecorded = unrecorded(&gate.settled, &gate.files.outside, capabilities, namespaces);
     let mut report = report(&gate, outcome, unrecorded);
+    let reached = sandbox.reached();
+    report.remarks.extend(Remarks::reached(reached.memory, reached.processes));
     report.remarks.extend(bounded.filter(|_| !by_cgroup.memory).map(Remarks::bounded));
     Ok(report)
 }

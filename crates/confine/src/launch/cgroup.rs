@@ -1,13 +1,14 @@
 //! The sandbox's cgroup, where the calling user may make one: in the unified hierarchy below a
 //! delegated cgroup, or in the old one per controller.
 
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, access, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::limits::{ByCgroup, Limits};
+use super::limits::{ByCgroup, Limits, Reached};
 
 /// Where cgroup file systems are mounted by convention.
 const ROOT: &str = "/sys/fs/cgroup";
@@ -74,6 +75,18 @@ impl Cgroup {
         self.by
     }
 
+    /// How often its limits were reached.
+    pub(super) fn reached(&self) -> Reached {
+        let count = |file: &str, key: &str| {
+            let texts = self.made.iter().filter_map(|made| made.read(file));
+            let mut lines =
+                texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>());
+            lines.find_map(|line| line.strip_prefix(key)?.trim().parse().ok()).unwrap_or(0)
+        };
+        let killed = ["memory.events", "memory.oom_control"].map(|file| count(file, "oom_kill "));
+        Reached { memory: killed.into_iter().sum(), processes: count("pids.events", "max ") }
+    }
+
     /// Makes a cgroup below `parent` with `settings`, or nothing.
     fn add(
         &mut self,
@@ -85,7 +98,7 @@ impl Cgroup {
         let Ok(made) = Made::new(parent) else { return };
         let set =
             |setting: &Setting| files(setting).iter().all(|(name, value)| made.write(name, value));
-        let entry = made.open("cgroup.procs");
+        let entry = made.open("cgroup.procs", OFlags::WRONLY);
         if let (true, Ok(entry)) = (settings.iter().all(set), entry) {
             self.entries.push(entry);
             self.made.push(made);
@@ -121,14 +134,19 @@ impl Made {
         Err(Errno::EXIST)
     }
 
-    fn open(&self, file: &str) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        openat(&self.parent, format!("{}/{file}", self.name), flags, Mode::empty())
+    fn open(&self, file: &str, access: OFlags) -> Result<OwnedFd, Errno> {
+        let path = format!("{}/{file}", self.name);
+        openat(&self.parent, path, access | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// What `file` says; `None` if there is none.
+    fn read(&self, file: &str) -> Option<String> {
+        std::io::read_to_string(File::from(self.open(file, OFlags::RDONLY).ok()?)).ok()
     }
 
     /// Whether `value` was written to `file`, or `file` is one that may be missing.
     fn write(&self, file: &str, value: &str) -> bool {
-        match self.open(file) {
+        match self.open(file, OFlags::WRONLY) {
             Ok(open) => rustix::io::write(open, value.as_bytes()).is_ok(),
             // A kernel without accounting of swap.
             Err(Errno::NOENT) => file.contains("sw"),

@@ -45,6 +45,15 @@ pub struct ByCgroup {
     pub cpus: bool,
 }
 
+/// How often limits that a cgroup enforces were reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Processes that were killed for want of memory.
+    pub memory: u64,
+    /// Processes and threads that were not made.
+    pub processes: u64,
+}
+
 impl Limits {
     /// How long after `SIGTERM` the sandbox is killed.
     #[must_use]

@@ -50,7 +50,7 @@ pub use envelope::Envelope;
 pub use exec::CommandError;
 pub use inherited::{Inherited, Withheld};
 pub use landlock::{AccessFs, BitFlags};
-pub use limits::{ByCgroup, Limits};
+pub use limits::{ByCgroup, Limits, Reached};
 pub use mounts::ViewError;
 pub use namespaces::Namespaces;
 pub use outcome::CommandStatus;

@@ -16,7 +16,7 @@ use super::cgroup::Cgroup;
 use super::descendants;
 use super::inherited::Inherited;
 use super::keeper::Keeper;
-use super::limits::Limits;
+use super::limits::{Limits, Reached};
 use super::outcome::CommandStatus;
 use super::stop::Stop;
 use super::terminal::{self, Terminal};
@@ -44,6 +44,7 @@ pub struct Sandbox {
     pub(super) cgroup: Option<Cgroup>,
     pub(super) stop: Stop,
     pub(super) hold: Option<Hold>,
+    pub(super) reached: Reached,
     pub(super) ended: bool,
 }
 
@@ -128,6 +129,12 @@ impl Sandbox {
         }
         self.collect();
         Ok(outcome?)
+    }
+
+    /// How often limits were reached, once the command has ended.
+    #[must_use]
+    pub fn reached(&self) -> Reached {
+        self.reached
     }
 
     /// Kills everything in the sandbox at once.
@@ -319,6 +326,7 @@ impl Sandbox {
         self.terminal.take_back();
         let reserve = self.reserve();
         if let Some(cgroup) = self.cgroup.take() {
+            self.reached = cgroup.reached();
             with_raised(reserve, || drop(cgroup));
         }
     }

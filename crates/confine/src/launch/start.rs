@@ -17,7 +17,7 @@ use super::exec::{CommandError, Program};
 use super::init::become_init;
 use super::init_spec::InitSpec;
 use super::keeper::{Keeper, Kept, keep};
-use super::limits::ByCgroup;
+use super::limits::{ByCgroup, Reached};
 use super::mounts::ViewError;
 use super::outcome::CommandStatus;
 use super::sandbox::Sandbox;
@@ -217,6 +217,7 @@ pub fn start(
         cgroup,
         stop: Stop::default(),
         hold: None,
+        reached: Reached::default(),
         ended: false,
     };
     if leads {
