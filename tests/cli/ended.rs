@@ -1,7 +1,32 @@
 //! What the end of a run says, and how its command finds the standard streams.
 
 use crate::ask::{Home, text};
-use std::{fs, process::Command};
+use std::{
+    fs,
+    process::{Command, Output},
+};
+
+const KEPT_OUT: &str = "variables kept out: ";
+
+/// Runs a command with a variable that is kept out.
+fn with_token(home: &Home, script: &str) -> Output {
+    let args = ["run", "--no-daemon", "--", "sh", "-c", script];
+    home.command(&[], &args).env("A_TOKEN", "x").output().unwrap()
+}
+
+#[test]
+fn a_command_that_fails_without_a_denial_is_told_which_variables_were_kept_out() {
+    let home = Home::new();
+    let said = text(&with_token(&home, "test -n \"$A_TOKEN\"").stderr);
+    let told = said.lines().find(|line| line.contains(KEPT_OUT)).unwrap_or_default();
+    assert!(told.contains("A_TOKEN") && told.contains("`--show-env`"), "{said}");
+    let explained = text(&home.say(&["explain"]).stdout);
+    assert!(explained.contains(told.trim_start_matches("dewar: ")), "{explained}");
+    for script in ["true", "cat ~/notes.txt"] {
+        let said = text(&with_token(&home, script).stderr);
+        assert!(!said.contains(KEPT_OUT), "{script}: {said}");
+    }
+}
 
 #[test]
 fn a_name_that_could_not_be_looked_up_is_told_of_though_the_command_succeeds() {

@@ -1,20 +1,24 @@
 //! What may be why a command failed though nothing was denied: arguments that are there and not in
-//! the run, hosts without an address, a profile that grants nothing of the system.
+//! the run, hosts without an address, variables that are kept out, a profile that grants nothing of
+//! the system.
 
 use super::{Denial, RunRecord};
 use learn::{Judge, Line, Scope};
 use monitor::{DeedKind, Record, visible};
-use profile::{Compiled, Documents, Domain, PathRule, ResolvedHost, Variables};
+use profile::{Compiled, Documents, Domain, Environment, Fate, PathRule, ResolvedHost, Variables};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
     ffi::OsString,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
 /// Arguments that are looked at, and what is said of them.
 const MOST_WORDS: usize = 1_000;
 const MOST_TOLD: usize = 3;
+/// Names that are told of many.
+const MOST_NAMES: usize = 4;
 
 /// Where programs and libraries of the system lie.
 const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc"];
@@ -154,6 +158,13 @@ pub(super) fn remarks(
         told.extend(unmade(compiled, variables));
     }
     told.extend(not_found(record, compiled));
+    if record.likeliest().is_none() {
+        told.extend(without_sources(record, &compiled.environment));
+    }
+    // On many machines there are some, so only where nothing else is known.
+    if record.likeliest().is_none() && told.is_empty() && record.remarks.is_empty() {
+        told.extend(kept_out(&compiled.environment));
+    }
     told
 }
 
@@ -182,13 +193,45 @@ fn not_found(record: &RunRecord, compiled: &Compiled) -> Option<String> {
     let is_missing = |host: &&ResolvedHost| host.error.is_some() && host.file.is_none();
     let missing: Vec<String> =
         compiled.hosts.iter().filter(is_missing).map(|host| host.host.to_string()).collect();
-    (has_asked && !missing.is_empty()).then(|| {
-        const MOST: usize = 4;
-        let more = missing.len().saturating_sub(MOST);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let shown = missing.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
-        format!("not found at the start, so not reached: {shown}{more}")
+    (has_asked && !missing.is_empty())
+        .then(|| format!("not found at the start, so not reached: {}", some_of(&missing)))
+}
+
+/// That the profile has pip take no sources, where pip was run: it does not say so itself.
+fn without_sources(record: &RunRecord, environment: &Environment) -> Option<String> {
+    let is_pip = |word: &String| {
+        Path::new(word).file_name().is_some_and(|it| it.as_bytes().starts_with(b"pip"))
+    };
+    let is_set = environment.set.get("PIP_ONLY_BINARY").is_some_and(|it| !it.is_empty());
+    (is_set && record.command.iter().any(is_pip)).then(|| {
+        "the profile has pip take wheels only (PIP_ONLY_BINARY): of a package without one, \"no matching distribution\" is \
+         found; `pip install --no-binary NAME` builds it, and what that runs reaches the indexes, too"
+            .to_owned()
     })
+}
+
+/// The variables that the profile keeps out by name or for what they hold: a program that misses
+/// one leaves no denial.
+fn kept_out(environment: &Environment) -> Option<String> {
+    let is_kept = |fate: &Fate| matches!(fate, Fate::Dropped(_) | Fate::Secret(_));
+    let fates = crate::environment::fates(environment).into_iter();
+    let names: Vec<String> =
+        fates.filter(|(_, fate)| is_kept(fate)).map(|(name, _)| name).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "variables kept out: {}; `--show-env` shows all, and `env.pass` lets them in by name",
+            some_of(&names)
+        )
+    })
+}
+
+/// The first of several names, and how many more there are.
+fn some_of(names: &[String]) -> String {
+    let shown = names.iter().take(MOST_NAMES).map(|name| visible(name)).collect::<Vec<_>>();
+    match names.len().saturating_sub(MOST_NAMES) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -212,6 +255,22 @@ mod tests {
             let said = told("files.read", Path::new(path), &variables);
             assert!(said.starts_with(path) && said.contains(want), "{said}");
             assert_eq!(said.contains("files.read"), want.contains("files.read"), "{said}");
+        }
+    }
+
+    #[test]
+    fn that_pip_takes_no_sources_is_told_where_pip_was_run() {
+        let mut environment = Environment::default();
+        let mut record = RunRecord::default();
+        for (set, command, want) in [
+            (":all:", &["/w/.venv/bin/pip3", "install", "x"][..], true),
+            (":all:", &["python3", "-m", "pip", "install", "x"], true),
+            (":all:", &["make"], false),
+            ("", &["pip", "install", "x"], false),
+        ] {
+            environment.set.insert("PIP_ONLY_BINARY".into(), set.into());
+            record.command = command.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(without_sources(&record, &environment).is_some(), want, "{set} {command:?}");
         }
     }
 
