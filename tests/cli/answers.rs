@@ -1,6 +1,9 @@
 //! What an answer gives, to whom, and what it does if it cannot be carried out.
 
-use crate::ask::{Home, Terminal, text};
+use crate::{
+    ask::{Home, text},
+    terminal::Terminal,
+};
 use std::{
     fs,
     io::{BufRead as _, BufReader},

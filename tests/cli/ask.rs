@@ -1,11 +1,11 @@
 //! `dewar run --ask` on a terminal and without one, and `dewar ask` from elsewhere.
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use crate::terminal::Terminal;
 use std::{
-    fs::{self, File},
+    fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     path::PathBuf,
-    process::{Child, Command, Output, Stdio},
+    process::{Command, Output, Stdio},
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -38,7 +38,7 @@ impl Home {
 
     /// In a session of its own: without a controlling terminal, or with that on standard input.
     pub(crate) fn command(&self, setsid: &[&str], args: &[&str]) -> Command {
-        let mut command = Command::new("setsid");
+        let mut command = in_session();
         command.args(setsid).arg("--wait").arg(test_support::dewar()).args(args);
         command.current_dir(self.path().join("work")).env("HOME", self.path());
         command.env("XDG_STATE_HOME", self.path().join("state")).env("NO_COLOR", "1");
@@ -77,83 +77,21 @@ impl Home {
     }
 }
 
+/// What runs in a session of its own, and without descriptors that whoever tests has left open: a
+/// pipe among them is a reason to ask elsewhere.
+pub(crate) fn in_session() -> Command {
+    let close =
+        "for fd in /proc/self/fd/*; do fd=${fd##*/}; [ $fd -le 2 ] || eval \"exec $fd>&-\"; done
+        exec setsid \"$@\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", close, "bash"]);
+    command
+}
+
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A run on a terminal of its own, seen from the keyboard.
-pub(crate) struct Terminal {
-    pub(crate) master: File,
-    child: Child,
-    seen: String,
-}
-
-impl Terminal {
-    pub(crate) fn run(home: &Home, options: &[&str], script: &str) -> Self {
-        let args =
-            [&["run", "--no-daemon", "--ask"], options, &["--", "sh", "-c", script]].concat();
-        Self::start(home.command(&["--ctty"], &args))
-    }
-
-    /// Starts what has the terminal on standard input to control it.
-    pub(crate) fn start(mut command: Command) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-        let stream = || File::options().read(true).write(true).open(&name).unwrap();
-        command.stdin(stream()).stdout(stream()).stderr(stream());
-        let child = command.spawn().unwrap();
-        rustix::io::ioctl_fionbio(&master, true).unwrap();
-        Self { master: master.into(), child, seen: String::new() }
-    }
-
-    /// Waits until `part` has come out, and forgets everything up to it; what came before.
-    pub(crate) fn expect(&mut self, part: &str) -> String {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let mut bytes = [0; 4096];
-            let count = self.master.read(&mut bytes).unwrap_or(0);
-            self.seen.push_str(&text(&bytes[..count]));
-            if let Some(at) = self.seen.find(part) {
-                let rest = self.seen.split_off(at + part.len());
-                return std::mem::replace(&mut self.seen, rest);
-            }
-            assert!(Instant::now() < until, "no {part:?} in {:?}", self.seen);
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// Waits for the question, and types.
-    pub(crate) fn answer(&mut self, keys: &str) -> String {
-        let asked = self.expect("[N]o? ");
-        self.master.write_all(keys.as_bytes()).unwrap();
-        asked
-    }
-
-    /// What comes until the end, and the exit status.
-    pub(crate) fn end(mut self) -> (String, i32) {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let mut bytes = [0; 4096];
-            let count = self.master.read(&mut bytes).unwrap_or(0);
-            self.seen.push_str(&text(&bytes[..count]));
-            if let (0, Some(status)) = (count, self.child.try_wait().unwrap()) {
-                return (std::mem::take(&mut self.seen), status.code().unwrap_or(-1));
-            }
-            assert!(Instant::now() < until, "it does not end: {:?}", self.seen);
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A service outside that acts for whoever connects, such as Docker's, is granted to nobody who
 //! does not name it, and what it gives is said.
 
-use super::{ask, learn::Home};
+use super::{ask, learn::Home, terminal};
 use std::{fs, os::unix::net::UnixListener};
 
 /// What such a service gives, as `policy/deputies` has it.
@@ -109,7 +109,7 @@ fn a_question_about_it_says_what_it_gives_and_wants_its_full_name() {
     fs::write(home.path().join("work/client.py"), CLIENT).unwrap();
     let profile = home.path().join("p.toml").display().to_string();
     let script = "/usr/bin/python3 client.py; /usr/bin/python3 client.py";
-    let mut terminal = ask::Terminal::run(&home, &["-p", &profile], script);
+    let mut terminal = terminal::Terminal::run(&home, &["-p", &profile], script);
     for letter in ["o", "r", "p"] {
         let asked = terminal.answer(&format!("{letter}\n"));
         let is_first = letter == "o";

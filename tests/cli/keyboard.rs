@@ -1,6 +1,9 @@
 //! Answers to `dewar run --ask` on a terminal with odd modes, or one that two runs share.
 
-use crate::ask::{Home, PATIENCE, Terminal};
+use crate::{
+    ask::{Home, PATIENCE, in_session},
+    terminal::Terminal,
+};
 use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use std::{
     fs,
@@ -80,22 +83,58 @@ fn an_answer_is_not_counted_if_somebody_outside_has_changed_the_terminal() {
     assert_eq!(home.answers(), ["no"]);
 }
 
-#[test]
-fn two_runs_on_one_terminal_ask_one_after_the_other() {
-    let home = Home::new();
-    let script = "run() { \"$DEWAR\" run --no-daemon --ask -- cat \"$1\"; }
-        run ../notes.txt & sleep 2; run ../plans.txt; wait";
-    let mut command = Command::new("setsid");
-    let like = home.command(&["--ctty"], &[]);
+/// A shell with a terminal of its own; `$DEWAR` is what is tested.
+fn shell(home: &Home, script: &str) -> Command {
+    let mut command = in_session();
     command.args(["--ctty", "--wait", "sh", "-c", script]).env("DEWAR", test_support::dewar());
-    command.current_dir(home.path().join("work")).env("HOME", home.path());
-    for (name, value) in like.get_envs() {
+    command.current_dir(home.path().join("work"));
+    for (name, value) in home.command(&[], &[]).get_envs() {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    let mut terminal = Terminal::start(command);
+    command
+}
+
+#[test]
+fn who_reads_from_a_pipe_of_a_run_does_not_write_over_its_question() {
+    let home = Home::new();
+    let run = "\"$DEWAR\" run --no-daemon --ask --name it -- cat ../notes.txt";
+    for (script, why) in [
+        (format!("{run} | cat"), "standard output is a pipe"),
+        (format!("{run} 2>&1 | cat"), "standard output is a pipe"),
+        (format!("exec 4>&1; {run} 3>&1 >&4 | cat"), "descriptor 3 is a pipe"),
+    ] {
+        let mut terminal = Terminal::start(shell(&home, &script));
+        terminal.expect(why);
+        terminal.expect("dewar ask ");
+        home.say_soon(&["ask", "it", "--list"], "notes.txt");
+        std::thread::sleep(Duration::from_secs(2));
+        assert!(home.say(&["ask", "it", "--answer", "1=once"]).status.success(), "{script}");
+        let seen = terminal.expect("these are notes");
+        assert!(!seen.contains("may not read"), "{script}: {seen}");
+        terminal.end();
+    }
+}
+
+#[test]
+fn where_output_goes_to_a_file_a_question_is_on_the_terminal() {
+    let home = Home::new();
+    let run =
+        "exec 3>&1; \"$DEWAR\" run --no-daemon --ask -- cat ../notes.txt >out 2>&3 </dev/null";
+    let mut terminal = Terminal::start(shell(&home, run));
+    terminal.answer("o\n");
+    terminal.end();
+    assert_eq!(fs::read_to_string(home.path().join("work/out")).unwrap(), "these are notes");
+}
+
+#[test]
+fn two_runs_on_one_terminal_ask_one_after_the_other() {
+    let home = Home::new();
+    let script = "run() { \"$DEWAR\" run --no-daemon --ask -- cat \"$1\"; }
+        run ../notes.txt & sleep 2; run ../plans.txt; wait";
+    let mut terminal = Terminal::start(shell(&home, script));
     let asked = terminal.expect("[N]o? ");
     let (first, second) =
         if asked.contains("notes.txt") { ("notes", "plans") } else { ("plans", "notes") };

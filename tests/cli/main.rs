@@ -41,6 +41,7 @@ mod spelling;
 mod standin;
 mod statuses;
 mod suspended;
+mod terminal;
 mod top;
 mod trust;
 mod undone;

@@ -1,7 +1,11 @@
 //! What Dewar got from whoever started it, and hands on to the command unchanged.
 
 use proc::Proc;
-use rustix::fs::OFlags;
+use rustix::{
+    fs::{FileType, OFlags, fstat, makedev},
+    io::Errno,
+    termios::tcgetsid,
+};
 use std::os::fd::RawFd;
 
 use crate::sys;
@@ -78,6 +82,16 @@ impl Inherited {
         &self.withheld
     }
 
+    /// A descriptor of the command behind which somebody may be who writes to the controlling
+    /// terminal while the command stands still, and what it is of: of anything but that terminal, a
+    /// file and `/dev/null`.
+    #[must_use]
+    pub fn leading_past_terminal(&self) -> Option<(RawFd, &'static str)> {
+        let streams = (0..3).filter(|fd| self.withheld.iter().all(|it| it.fd != *fd));
+        let mut all = streams.chain(self.descriptors.iter().copied());
+        all.find_map(|fd| Some((fd, past_terminal(fd)?)))
+    }
+
     /// Gives signals back as they were; everything else survives an exec by itself.
     pub(super) fn restore_signals(&self) {
         sys::set_disposition(libc::SIGPIPE, self.sigpipe_ignored);
@@ -119,6 +133,34 @@ fn is_place(fd: RawFd) -> bool {
     let info = Proc::open().and_then(|proc| proc.descriptor("self", fd));
     let flags = info.ok().and_then(|info| info.flags());
     metadata.is_dir() || flags.is_none_or(|flags| flags.contains(OFlags::PATH))
+}
+
+/// What `fd` is of, if that is neither the controlling terminal, nor a file, nor `/dev/null`.
+fn past_terminal(fd: RawFd) -> Option<&'static str> {
+    let own = match sys::duplicate(fd) {
+        Ok(own) => own,
+        Err(Errno::BADF) => return None,
+        Err(_) => return Some("something unknown"),
+    };
+    let Ok(stat) = fstat(&own) else { return Some("something unknown") };
+    let terminal = || {
+        let stat = Proc::open().and_then(|proc| proc.stat(std::process::id())).ok()?;
+        stat.terminal.filter(|_| tcgetsid(&own).is_ok())
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => None,
+        FileType::CharacterDevice if stat.st_rdev == makedev(1, 3) => None,
+        // By its own name, or as `/dev/tty`; the kernel tells sessions of no other terminal.
+        FileType::CharacterDevice
+            if terminal().is_some_and(|it| [it, makedev(5, 0)].contains(&stat.st_rdev)) =>
+        {
+            None
+        }
+        FileType::CharacterDevice => Some("another terminal, or a device"),
+        FileType::Fifo => Some("a pipe"),
+        FileType::Socket => Some("a socket"),
+        _ => Some("no file"),
+    }
 }
 
 /// The open descriptors above the standard streams.

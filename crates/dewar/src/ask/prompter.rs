@@ -8,9 +8,12 @@ use super::{
     socket::Listener,
     terminal::{self, Holds},
 };
-use crate::run::{
-    Denial,
-    link::{Receiver, Sender, ToPrompter, ToRun},
+use crate::{
+    output::tell,
+    run::{
+        Denial,
+        link::{Receiver, Sender, ToPrompter, ToRun},
+    },
 };
 use anyhow::{Context as _, bail};
 use confine::launch::ignore_background;
@@ -99,9 +102,6 @@ fn begin(
     listener: &Arc<Listener>,
     holds: &Arc<Holds>,
 ) -> anyhow::Result<SyncSender<Waiting>> {
-    let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
-        thread::Builder::new().name(name.into()).spawn(work).context("cannot start a thread")
-    };
     let (own, at) = (Arc::clone(queue), Arc::clone(listener));
     start("socket", Box::new(move || at.serve(&own)))?;
     if let Some(propose) = &queue.setup.propose {
@@ -122,18 +122,34 @@ fn begin(
             }
         }),
     )?;
-    if let Some(terminal) = terminal::open().filter(|_| queue.setup.asks) {
-        queue.sits_at_terminal();
-        let (own, holds) = (Arc::clone(queue), Arc::clone(holds));
-        start("terminal", Box::new(move || terminal::serve(&own, &holds, &terminal)))?;
-    } else if queue.setup.asks {
-        crate::output::tell!(
-            "dewar: no terminal to ask on: what is denied is denied at once, unless somebody\n\
-             has connected by then: dewar ask {}",
-            queue.setup.id
-        );
+    if queue.setup.asks {
+        ask_here(queue, holds)?;
     }
     Ok(waiting)
+}
+
+/// Asks on the terminal of the run, or says why not.
+fn ask_here(queue: &Arc<QuestionQueue>, holds: &Arc<Holds>) -> anyhow::Result<()> {
+    let id = &queue.setup.id;
+    let Some(terminal) = terminal::open() else {
+        tell!(
+            "dewar: no terminal to ask on: what is denied is denied at once, unless somebody\n\
+             has connected by then: dewar ask {id}"
+        );
+        return Ok(());
+    };
+    queue.sits_at_terminal();
+    if let Some(why) = &queue.setup.elsewhere {
+        tell!("dewar: {why}.\nIt is asked in another terminal: dewar ask {id}");
+        return Ok(());
+    }
+    let (own, holds) = (Arc::clone(queue), Arc::clone(holds));
+    start("terminal", Box::new(move || terminal::serve(&own, &holds, &terminal)))
+}
+
+fn start(name: &str, work: Box<dyn FnOnce() + Send>) -> anyhow::Result<()> {
+    let started = thread::Builder::new().name(name.into()).spawn(work);
+    started.map(drop).context("cannot start a thread")
 }
 
 fn hear(

@@ -11,9 +11,13 @@ use crate::{
     output::tell,
 };
 use anyhow::{Context as _, bail};
+use confine::launch::Inherited;
 use monitor::{Asking, Control, Hold};
 use std::{
-    os::{fd::OwnedFd, unix::net::UnixStream},
+    os::{
+        fd::{OwnedFd, RawFd},
+        unix::net::UnixStream,
+    },
     process::{Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread,
@@ -52,7 +56,12 @@ impl Notes {
 
 impl Prompter {
     /// Starts one, while this process is outside of the view and has one thread.
-    pub(super) fn start(request: &RunRequest, profile: &Profile, id: &str) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        request: &RunRequest,
+        profile: &Profile,
+        inherited: &Inherited,
+        id: &str,
+    ) -> anyhow::Result<Self> {
         let (own, other) = UnixStream::pair().context("no sockets")?;
         let program = std::env::current_exe().context("cannot find the program itself")?;
         let mut prompter = Command::new(program);
@@ -75,6 +84,7 @@ impl Prompter {
             hosts: hosts.map(|(name, found)| (name.to_owned(), found)).collect(),
             monitor: std::process::id(),
             asks: request.ask.is_some(),
+            elsewhere: inherited.leading_past_terminal().map(elsewhere),
             timeout: request.ask.map_or(DEFAULT_TIMEOUT, |ask| ask.timeout),
             rate: request.ask.map_or(DEFAULT_RATE, |ask| ask.rate),
             propose: profile.proposing.socket.clone(),
@@ -158,6 +168,18 @@ impl Prompter {
             }
         }
     }
+}
+
+/// Why nobody is asked on the terminal of a run with this descriptor: who reads there does not stand
+/// still with the sandbox.
+fn elsewhere((fd, what): (RawFd, &str)) -> String {
+    let name = match fd {
+        0 => "standard input".to_owned(),
+        1 => "standard output".to_owned(),
+        2 => "standard error".to_owned(),
+        _ => format!("descriptor {fd}"),
+    };
+    format!("{name} is {what}, and whoever is behind it could write over a question here")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

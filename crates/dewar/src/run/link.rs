@@ -68,6 +68,8 @@ pub(crate) struct Setup {
     pub(crate) monitor: u32,
     /// Whether people are asked about denials.
     pub(crate) asks: bool,
+    /// Why they are not asked on the terminal of the run, if there is a reason.
+    pub(crate) elsewhere: Option<String>,
     pub(crate) timeout: Duration,
     /// Questions in a minute.
     pub(crate) rate: usize,

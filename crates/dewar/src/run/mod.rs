@@ -127,7 +127,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let directory = std::env::current_dir().unwrap_or_default();
     let named = unseen::Named::of(&request.command, &directory, &profile.variables);
     let prompter = match request.ask.is_some() || profile.proposing.socket.is_some() {
-        true => Some(asking::Prompter::start(request, &profile, &id)?),
+        true => Some(asking::Prompter::start(request, &profile, &inherited, &id)?),
         false => None,
     };
     let notes = prompter.as_ref().map(asking::Prompter::notes).unwrap_or_default();
