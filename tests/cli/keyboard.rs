@@ -83,6 +83,55 @@ fn an_answer_is_not_counted_if_somebody_outside_has_changed_the_terminal() {
     assert_eq!(home.answers(), ["no"]);
 }
 
+#[test]
+fn what_is_typed_before_the_terminal_has_shown_a_question_is_no_answer_to_it() {
+    let home = Home::new();
+    let profile = home.path().join("p.toml").display().to_string();
+    let script = "printf 'there is one: [p]ut it there, or [n]ot? \\033[6n'; cat ~/notes.txt";
+    let mut terminal = Terminal::run(&home, &["-p", &profile], script);
+    // A slow line: nothing has reached the screen when the person answers the program, and the
+    // terminal still answers what the program has asked it.
+    std::thread::sleep(Duration::from_secs(8));
+    for typed in ["p\n", "\x1b[1;1R".repeat(99).as_str()] {
+        terminal.master.write_all(typed.as_bytes()).unwrap();
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(terminal.answer("n\n").contains("may not read"));
+    let (rest, _) = terminal.end();
+    assert!(!rest.contains("these are notes"), "{rest}");
+    assert_eq!(home.answers(), ["no"]);
+}
+
+#[test]
+fn a_terminal_that_never_says_what_it_has_shown_is_not_asked_on() {
+    let home = Home::new();
+    let mut terminal = Terminal::run(&home, &["--name", "it"], "cat ~/notes.txt");
+    terminal.rows = 0;
+    terminal.expect("does not say what it has shown");
+    terminal.master.write_all(b"o\n").unwrap();
+    home.say_soon(&["ask", "it", "--list"], "notes.txt");
+    assert!(home.say(&["ask", "it", "--answer", "1=run"]).status.success());
+    terminal.end();
+    assert_eq!(home.answers(), ["run"]);
+}
+
+#[test]
+fn a_question_that_is_longer_than_the_screen_is_shown_in_parts() {
+    let home = Home::new();
+    let mut terminal = Terminal::run(&home, &[], "printf '\\033[?1049h'; cat ~/notes.txt");
+    terminal.rows = 4;
+    let leaves = terminal.expect("dewar: ").rfind("\x1b[?1049l");
+    assert!(leaves.is_some(), "the alternate screen keeps nothing that leaves it");
+    for (part, next) in [("may not read", "/notes.txt"), ("/notes.txt", "files.read")] {
+        let shown = terminal.expect("Enter shows the rest: ");
+        assert!(shown.contains(part) && !shown.contains(next), "{shown}");
+        terminal.master.write_all(b"o\n").unwrap();
+    }
+    assert!(terminal.answer("n\n").contains("files.read"));
+    let (rest, _) = terminal.end();
+    assert!(!rest.contains("these are notes"), "{rest}");
+}
+
 /// A shell with a terminal of its own; `$DEWAR` is what is tested.
 fn shell(home: &Home, script: &str) -> Command {
     let mut command = in_session();

@@ -12,6 +12,7 @@ mod prompter;
 mod propose;
 mod proposed;
 mod queue;
+mod screen;
 mod socket;
 mod state;
 mod terminal;
@@ -27,10 +28,15 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use modes::TerminalModes;
 use monitor::visible;
+use rustix::termios::tcgetwinsize;
+use screen::Size;
 use serde_json::{Value, json};
 use std::{
     io::{BufRead as _, BufReader, IsTerminal as _, Write as _},
-    os::{fd::AsFd as _, unix::net::UnixStream},
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::net::UnixStream,
+    },
     time::Duration,
 };
 
@@ -44,6 +50,10 @@ Examples:
   dewar ask --json                             events as JSON lines, until it ends
 
 Answers: once (this call), run (until the run ends), profile (from now on), no.
+
+A run asks on its own terminal while it stands still. It asks here alone where its output goes
+through a pipe (`| tee log`), a socket or another terminal, which others could write over a
+question meanwhile, and where the terminal does not say what it has shown.
 
 Exit status: 0; 1 if an answer could not be carried out; 2 for wrong use, or no such run.";
 
@@ -195,7 +205,16 @@ impl Client {
             let Some(number) = question["id"].as_u64() else { continue };
             modes.set(&tty).context("this terminal does not take the usual modes")?;
             let plain = if std::io::stdout().is_terminal() { terminal::plain() } else { "" };
-            output::print(format!("{plain}{}", tell(question)).as_bytes())?;
+            let mut pages = size(&tty).pages(&tell(question));
+            let last = pages.pop().unwrap_or_default();
+            output::print(plain.as_bytes())?;
+            for page in pages {
+                output::print(page.as_bytes())?;
+                if typed(&modes, "  Enter shows the rest: ")?.is_none() {
+                    return Ok(());
+                }
+            }
+            output::print(last.as_bytes())?;
             let Some((choice, named)) = ask(&modes)? else { return Ok(()) };
             self.send(number, choice.name(), named.as_deref())?;
             if let Err(error) = self.outcome(number) {
@@ -207,25 +226,38 @@ impl Client {
     }
 }
 
-/// What is typed once the question has been there for a moment; `None` at the end of the input.
+/// The size of this terminal, to which no sandbox writes.
+fn size(tty: &OwnedFd) -> Size {
+    let found = tcgetwinsize(tty).ok().filter(|it| it.ws_row > 0 && it.ws_col > 0);
+    let (rows, columns) = found.map_or((24, 80), |it| (it.ws_row, it.ws_col));
+    Size { rows: rows.into(), columns: columns.into() }
+}
+
+/// The answer; `None` at the end of the input.
 fn ask(modes: &TerminalModes) -> anyhow::Result<Option<(case::Choice, Option<String>)>> {
     loop {
-        std::thread::sleep(terminal::NOTICE);
-        // What was typed before is no answer to this.
-        modes.begin_line().context("this terminal does not take the usual modes")?;
-        output::print(b"  answer (Enter means no): ")?;
-        std::io::stdout().flush()?;
-        let mut line = String::new();
-        if std::io::stdin().read_line(&mut line)? == 0 {
-            return Ok(None);
-        }
-        if !modes.hold() {
-            bail!(Failed("the terminal has been changed meanwhile; this is not answered".into()));
-        }
+        let Some(line) = typed(modes, "  answer (Enter means no): ")? else { return Ok(None) };
         if let Some(answer) = terminal::parse(&line) {
             return Ok(Some(answer));
         }
     }
+}
+
+/// What is typed once what was printed has been there for a moment; `None` at the end of the input.
+fn typed(modes: &TerminalModes, prompt: &str) -> anyhow::Result<Option<String>> {
+    std::thread::sleep(terminal::NOTICE);
+    // What was typed before is no answer to this.
+    modes.begin_line().context("this terminal does not take the usual modes")?;
+    output::print(prompt.as_bytes())?;
+    std::io::stdout().flush()?;
+    let mut line = String::new();
+    if std::io::stdin().read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    if !modes.hold() {
+        bail!(Failed("the terminal has been changed meanwhile; this is not answered".into()));
+    }
+    Ok(Some(line))
 }
 
 /// A question for people.

@@ -52,9 +52,14 @@ impl TerminalModes {
         Ok(())
     }
 
+    /// What is typed is read as it comes, and not shown: answers of the terminal's.
+    pub(super) fn read_bytes(&self) -> io::Result<()> {
+        self.lock().as_mut().map_or(Err(io::Errno::NOTTY), KnownModes::read_bytes)
+    }
+
     /// Throws away what was typed, also half of a line, and a key that takes the next literally.
     pub(super) fn begin_line(&self) -> io::Result<()> {
-        self.lock().as_ref().map_or(Err(io::Errno::NOTTY), KnownModes::begin_line)
+        self.lock().as_mut().map_or(Err(io::Errno::NOTTY), KnownModes::begin_line)
     }
 
     /// Whether the terminal has them still.
@@ -85,13 +90,16 @@ struct KnownModes {
     tty: OwnedFd,
     before: Termios,
     known: Termios,
+    /// Those that it has now: the known ones, or the same without lines.
+    now: Termios,
 }
 
 impl KnownModes {
     fn set(tty: &OwnedFd) -> io::Result<Self> {
         let tty = tty.try_clone().map_err(|_| io::Errno::MFILE)?;
         let before = tcgetattr(&tty)?;
-        let this = Self { tty, known: known(&before), before };
+        let known = known(&before);
+        let this = Self { tty, now: known.clone(), known, before };
         let set = tcsetattr(&this.tty, OptionalActions::Now, &this.known);
         // A program may have stopped what is written, and so the question.
         let set = set.and_then(|()| tcflow(&this.tty, Action::OOn));
@@ -102,17 +110,23 @@ impl KnownModes {
         Err(set.err().unwrap_or(io::Errno::INVAL))
     }
 
-    fn begin_line(&self) -> io::Result<()> {
+    fn read_bytes(&mut self) -> io::Result<()> {
+        self.now = self.known.clone();
+        self.now.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        (self.now.special_codes[Key::VMIN], self.now.special_codes[Key::VTIME]) = (1, 0);
+        tcsetattr(&self.tty, OptionalActions::Now, &self.now)
+    }
+
+    fn begin_line(&mut self) -> io::Result<()> {
         // The kernel forgets the state of its line where it begins to read by lines.
-        let mut raw = self.known.clone();
-        raw.local_modes.remove(LocalModes::ICANON);
-        tcsetattr(&self.tty, OptionalActions::Now, &raw)?;
-        tcsetattr(&self.tty, OptionalActions::Now, &self.known)?;
+        self.read_bytes()?;
+        self.now = self.known.clone();
+        tcsetattr(&self.tty, OptionalActions::Now, &self.now)?;
         tcflush(&self.tty, QueueSelector::IFlush)
     }
 
     fn hold(&self) -> bool {
-        tcgetattr(&self.tty).is_ok_and(|now| is_same(&now, &self.known))
+        tcgetattr(&self.tty).is_ok_and(|now| is_same(&now, &self.now))
     }
 }
 

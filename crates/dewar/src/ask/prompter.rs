@@ -139,7 +139,8 @@ fn ask_here(queue: &Arc<QuestionQueue>, holds: &Arc<Holds>) -> anyhow::Result<()
         return Ok(());
     };
     queue.sits_at_terminal();
-    if let Some(why) = &queue.setup.elsewhere {
+    let is_dumb = terminal::is_dumb().then(|| "this terminal cannot say what it has shown".into());
+    if let Some(why) = queue.setup.elsewhere.clone().or(is_dumb) {
         tell!("dewar: {why}.\nIt is asked in another terminal: dewar ask {id}");
         return Ok(());
     }

@@ -6,6 +6,7 @@
 use super::{
     case::{Case, Choice},
     queue::QuestionQueue,
+    screen::{Probe, Size},
     turn::Turns,
 };
 use crate::run::link::ToRun;
@@ -31,15 +32,19 @@ use std::{
 const LOOK: Duration = Duration::from_millis(100);
 /// So long may the sandbox take to stand still.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// So long may a terminal take to answer: megabytes may lie before, on a slow line.
+const SILENCE: Duration = Duration::from_secs(20);
 /// So long is a question shown before it is answered: who is typing for the program sees it and
 /// stops, and what was typed is thrown away.
 pub(super) const NOTICE: Duration = Duration::from_secs(1);
 /// Ends what a program may have left on the terminal to hide a question or to have it look like
 /// another: a sequence that swallows what follows (CAN, ST); a printer, a status line, a page or a
-/// picture to come that gets it instead (MC, DECSASD, DECPCCM, mode 2026); and then concealed text,
-/// another set of characters, margins and text around the cursor (DECSTR, SGR, SCS, DECAWM, ED).
-const PLAIN: &str = "\x18\x1b\\\x1b[4i\x1b[?4i\x1b[0$}\x1b[?64h\x1b[?2026l\
-                     \x1b[!p\x1b[0m\x1b(B\x0f\x1b[?7h\r\x1b[J";
+/// picture to come that gets it instead (MC, DECSASD, DECPCCM, mode 2026); a screen that keeps no
+/// lines that leave it (mode 1049, which takes back the cursor that DECSC kept); and then concealed
+/// text, another set of characters, margins and text around the cursor (DECSTR, SGR, SCS, DECAWM,
+/// DECOM, DECLRMM, DECSTBM, ED).
+const PLAIN: &str = "\x18\x1b\\\x1b[4i\x1b[?4i\x1b[0$}\x1b[?64h\x1b[?2026l\x1b7\x1b[?1049l\
+                     \x1b[!p\x1b[0m\x1b(B\x0f\x1b[?7h\x1b7\x1b[?6l\x1b[?69l\x1b[r\x1b8\r\x1b[J";
 /// From the start of the line on, without what was typed meanwhile.
 const CLEAR: &str = "\r\x1b[K";
 /// More nobody types as an answer.
@@ -94,12 +99,14 @@ enum Asked {
     /// What was typed is no answer.
     Unclear,
     /// The question, or the quiet on the terminal, is gone.
-    Interrupted,
+    Interrupted(&'static str),
+    /// The terminal does not say that it has shown the question.
+    Silent,
     /// The terminal does not take the modes under which an answer is what was typed.
     Unfit,
 }
 
-/// Asks what is open, for ever.
+/// Asks what is open, until the run ends or the terminal turns out not to be fit for it.
 pub(crate) fn serve(queue: &Arc<QuestionQueue>, holds: &Holds, terminal: &Terminal) {
     let tty = &terminal.tty;
     loop {
@@ -116,8 +123,11 @@ pub(crate) fn serve(queue: &Arc<QuestionQueue>, holds: &Holds, terminal: &Termin
             std::thread::sleep(LOOK);
             continue;
         };
-        ask(queue, holds, tty, (case, group));
+        let is_fit = ask(queue, holds, tty, (case, group));
         drop(turn);
+        if !is_fit {
+            return;
+        }
     }
 }
 
@@ -131,13 +141,19 @@ fn free(queue: &QuestionQueue, tty: &OwnedFd) -> Option<Pid> {
     (ours && modes.contains(LocalModes::ICANON | LocalModes::ECHO)).then_some(group)
 }
 
-fn ask(queue: &Arc<QuestionQueue>, holds: &Holds, tty: &OwnedFd, (case, group): (Case, Pid)) {
+/// Asks, and carries the answer out; whether this terminal can be asked on.
+fn ask(
+    queue: &Arc<QuestionQueue>,
+    holds: &Holds,
+    tty: &OwnedFd,
+    (case, group): (Case, Pid),
+) -> bool {
     let (number, stands) = holds.expect();
     queue.say(&ToRun::Hold(number));
     if !stands.recv_timeout(PATIENCE).unwrap_or(false) {
         queue.say(&ToRun::LetGo(number));
         std::thread::sleep(LOOK);
-        return;
+        return true;
     }
     // Who reads a terminal belongs to the group that has it.
     let own = getpgrp();
@@ -145,7 +161,8 @@ fn ask(queue: &Arc<QuestionQueue>, holds: &Holds, tty: &OwnedFd, (case, group): 
     let asked = match queue.modes.set(tty) {
         Ok(()) => {
             let is_loose = || holds.loose.load(Ordering::Acquire) == number;
-            put(queue, tty, (&case, group), &is_loose)
+            let (case, is_loose) = (&case, &is_loose);
+            Question { queue, tty, case, group, is_loose }.put().unwrap_or_else(|ended| ended)
         }
         Err(_) => Asked::Unfit,
     };
@@ -154,103 +171,151 @@ fn ask(queue: &Arc<QuestionQueue>, holds: &Holds, tty: &OwnedFd, (case, group): 
         let _ = setpgid(None, Some(own));
     }
     queue.say(&ToRun::LetGo(number));
-    conclude(queue, tty, &case, asked);
+    conclude(queue, tty, &case, asked)
 }
 
 /// What comes of it, once the sandbox goes on.
-fn conclude(queue: &QuestionQueue, tty: &OwnedFd, case: &Case, asked: Asked) {
+fn conclude(queue: &QuestionQueue, tty: &OwnedFd, case: &Case, asked: Asked) -> bool {
     let (choice, named, by) = match asked {
         Asked::Answered(choice, named) => (choice, named, "the terminal of the run"),
         Asked::Unfit => (Choice::No, None, "a terminal that takes no modes"),
         Asked::Unclear => {
             say(tty, "  write one of the letters; Enter alone means no\n");
-            return;
+            return true;
         }
-        Asked::Interrupted => return,
+        Asked::Interrupted(why) => {
+            say(tty, &format!("\n  {why}\n"));
+            return true;
+        }
+        Asked::Silent => {
+            let id = &queue.setup.id;
+            say(
+                tty,
+                &format!(
+                    "\ndewar: this terminal does not say what it has shown.\n\
+                     It is asked in another terminal: dewar ask {id}\n"
+                ),
+            );
+            return false;
+        }
     };
     let by = format!("{by}, {}", super::user());
     if let Err(why) = queue.answer(case.number, choice, named.as_deref(), &by) {
         say(tty, &format!("  not done: {}\n", visible(&why)));
     }
+    true
 }
 
-/// Why a question has to leave the terminal, if it has to.
-fn ended(
-    queue: &QuestionQueue,
-    tty: &OwnedFd,
-    (case, group): (&Case, Pid),
-    is_loose: &dyn Fn() -> bool,
-) -> Option<&'static str> {
-    if !queue.is_open(case.number) {
-        return Some("withdrawn, answered elsewhere, or denied as its time is over");
-    }
-    if is_loose() {
-        return Some("policy has changed meanwhile");
-    }
-    // By somebody outside, as the sandbox stands still: a shell, after Ctrl-Z.
-    let is_as_set = queue.modes.hold() && tcgetpgrp(tty).is_ok_and(|now| now == group);
-    (!is_as_set).then_some("the terminal has been changed meanwhile; this is not answered")
+/// A question on the terminal, while the sandbox stands still.
+struct Question<'a> {
+    queue: &'a QuestionQueue,
+    tty: &'a OwnedFd,
+    case: &'a Case,
+    /// The group that has the terminal.
+    group: Pid,
+    is_loose: &'a dyn Fn() -> bool,
 }
 
-fn put(
-    queue: &QuestionQueue,
-    tty: &OwnedFd,
-    (case, group): (&Case, Pid),
-    is_loose: &dyn Fn() -> bool,
-) -> Asked {
-    let clear = if is_dumb() { "" } else { CLEAR };
-    say(tty, &format!("{}\ndewar: {}", plain(), case.text()));
-    let until = Instant::now() + NOTICE;
-    let mut is_asked = false;
-    let mut typed = Vec::new();
-    loop {
-        if let Some(why) = ended(queue, tty, (case, group), is_loose) {
-            say(tty, &format!("\n  {why}\n"));
-            return Asked::Interrupted;
+impl Question<'_> {
+    /// Shows all of it, and takes an answer; or why there is none.
+    fn put(&self) -> Result<Asked, Asked> {
+        say(self.tty, PLAIN);
+        let size = self.caught_up()?;
+        say(self.tty, "\n");
+        let mut pages = size.pages(&format!("dewar: {}", self.case.text()));
+        let last = pages.pop().unwrap_or_default();
+        for page in pages {
+            self.show(&page, "  Enter shows the rest: ")?;
         }
-        if !is_asked && Instant::now() < until {
+        let typed = self.show(&last, &self.case.choice_line())?;
+        // The end of input is no yes.
+        Ok(match typed.is_empty() {
+            true => Asked::Answered(Choice::No, None),
+            false => understand(&String::from_utf8_lossy(&typed)),
+        })
+    }
+
+    /// Shows `text`; the line that is typed once it is on the screen, or nothing at the end of the
+    /// input.
+    fn show(&self, text: &str, prompt: &str) -> Result<Vec<u8>, Asked> {
+        say(self.tty, text);
+        self.caught_up()?;
+        let until = Instant::now() + NOTICE;
+        while Instant::now() < until {
+            self.insist()?;
             std::thread::sleep(Duration::from_millis(50));
-            continue;
         }
-        if !is_asked {
-            // What was typed before was no answer to this, also what no line has ended yet.
-            if queue.modes.begin_line().is_err() {
-                return Asked::Unfit;
+        // What was typed before was no answer to this, also what no line has ended yet.
+        self.queue.modes.begin_line().map_err(|_| Asked::Unfit)?;
+        say(self.tty, &format!("{CLEAR}{prompt}"));
+        let mut typed = Vec::new();
+        while !typed.ends_with(b"\n") {
+            match self.read()? {
+                Some(bytes) if bytes.is_empty() => return Ok(bytes),
+                Some(bytes) => typed.extend_from_slice(&bytes),
+                None => {}
             }
-            say(tty, &format!("{clear}{}", case.choice_line()));
-            is_asked = true;
+            if typed.len() > MOST_BYTES {
+                return Err(Asked::Unclear);
+            }
         }
+        // It counts if it was read under the known modes.
+        self.insist()?;
+        Ok(typed)
+    }
+
+    /// Waits until the terminal has taken all that was written to it; its size. What it shows is
+    /// behind what is written: by megabytes of a program's, on a slow line.
+    fn caught_up(&self) -> Result<Size, Asked> {
+        let mut probe = Probe::new().map_err(|_| Asked::Unfit)?;
+        self.queue.modes.read_bytes().map_err(|_| Asked::Unfit)?;
+        say(self.tty, &probe.text());
+        let until = Instant::now() + SILENCE;
+        while Instant::now() < until {
+            let Some(bytes) = self.read()? else { continue };
+            // Without lines, that is the end of the terminal.
+            if bytes.is_empty() {
+                break;
+            }
+            if let Some(size) = probe.hear(&bytes) {
+                return Ok(size);
+            }
+        }
+        Err(Asked::Silent)
+    }
+
+    /// What comes in the next moment; empty at the end of the input.
+    fn read(&self) -> Result<Option<Vec<u8>>, Asked> {
+        self.insist()?;
         let patience = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-        match poll(&mut [PollFd::new(tty, PollFlags::IN)], Some(&patience)) {
-            Ok(1..) => {}
-            _ => continue,
-        }
+        let Ok(1..) = poll(&mut [PollFd::new(self.tty, PollFlags::IN)], Some(&patience)) else {
+            return Ok(None);
+        };
         let mut bytes = [0; 512];
-        let count = match rustix::io::read(tty, &mut bytes) {
-            Ok(count) => count,
+        match rustix::io::read(self.tty, &mut bytes) {
+            Ok(count) => Ok(Some(bytes[..count].to_vec())),
             Err(_) => {
                 std::thread::sleep(LOOK);
-                continue;
+                Ok(None)
             }
-        };
-        typed.extend_from_slice(&bytes[..count]);
-        if typed.len() > MOST_BYTES {
-            return Asked::Unclear;
         }
-        // The end of input is no yes.
-        if count == 0 {
-            return Asked::Answered(Choice::No, None);
+    }
+
+    /// Why the question has to leave the terminal, if it has to.
+    fn insist(&self) -> Result<(), Asked> {
+        if !self.queue.is_open(self.case.number) {
+            let why = "withdrawn, answered elsewhere, or denied as its time is over";
+            return Err(Asked::Interrupted(why));
         }
-        if typed.ends_with(b"\n") {
-            // It counts if it was read under the known modes.
-            return match ended(queue, tty, (case, group), is_loose) {
-                None => understand(&String::from_utf8_lossy(&typed)),
-                Some(why) => {
-                    say(tty, &format!("\n  {why}\n"));
-                    Asked::Interrupted
-                }
-            };
+        if (self.is_loose)() {
+            return Err(Asked::Interrupted("policy has changed meanwhile"));
         }
+        // By somebody outside, as the sandbox stands still: a shell, after Ctrl-Z.
+        if !self.queue.modes.hold() || tcgetpgrp(self.tty) != Ok(self.group) {
+            let why = "the terminal has been changed meanwhile; this is not answered";
+            return Err(Asked::Interrupted(why));
+        }
+        Ok(())
     }
 }
 
@@ -260,7 +325,7 @@ pub(super) fn plain() -> &'static str {
 }
 
 /// Whether the terminal understands no sequences, and would show them.
-fn is_dumb() -> bool {
+pub(super) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 

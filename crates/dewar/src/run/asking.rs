@@ -170,8 +170,8 @@ impl Prompter {
     }
 }
 
-/// Why nobody is asked on the terminal of a run with this descriptor: who reads there does not stand
-/// still with the sandbox.
+/// Why nobody is asked on the terminal of a run with this descriptor: whoever reads there does not
+/// stand still with the sandbox.
 fn elsewhere((fd, what): (RawFd, &str)) -> String {
     let name = match fd {
         0 => "standard input".to_owned(),
