@@ -2,7 +2,9 @@
 
 use super::daemon::is_root;
 use super::learn::{Home, entries};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
 
 #[test]
@@ -125,6 +127,19 @@ fn a_secret_made_later_where_a_directory_was_learned_is_kept_if_a_profile_names_
         "extends = './dewar.toml'\nfiles.hide = ['${home}/.foo/.npmrc', '${home}/.foo/**/id_*']\n";
     fs::write(home.work().join("p.toml"), hide).unwrap();
     assert_eq!(run("./p.toml").out, "\n");
+}
+
+#[test]
+fn a_secret_whose_name_no_pattern_can_say_is_kept_while_a_profile_is_learned() {
+    let home = Home::new();
+    for name in [&b"\x1b.pem"[..], b"my\"key.pem", b"\xc2\x85.pem", b"caf\xe9.pem"] {
+        fs::write(home.path().join(OsStr::from_bytes(name)), "secret\n").unwrap();
+        let said = home.say(&["learn", "--", "sh", "-c", "cat ~/*.pem; echo learned"]);
+        assert_eq!((said.status, said.out.trim()), (0, "learned"), "{name:?}: {}", said.err);
+        let granted = entries(&home.profile());
+        assert!(granted.iter().all(|(_, value)| !value.contains("pem")), "{name:?}: {granted:?}");
+        fs::remove_file(home.work().join("dewar.toml")).unwrap();
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use profile::{Compiled, Deputy, Variables, deputies};
 use std::{
     collections::HashSet,
     fmt::Write as _,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -97,7 +98,7 @@ impl Floor<'_> {
         let rights = |path: &Path| self.judge.rights(path, domain);
         let system = SYSTEM.iter().filter(|path| !rights(Path::new(path)).write);
         let mut fixed: Vec<String> = system.map(|path| (*path).to_owned()).collect();
-        fixed.extend(self.output.to_str().map(learn::literal));
+        fixed.push(pattern(self.output));
         let denied = [
             devices(self.judge, domain),
             self.kept(domain, &self.found.files),
@@ -114,7 +115,7 @@ impl Floor<'_> {
     /// grants, its runs have always had.
     fn kept(&self, domain: Option<&str>, found: &[PathBuf]) -> Vec<String> {
         let kept = found.iter().filter(|path| !self.judge.rights(path, domain).read);
-        kept.filter_map(|path| path.to_str().map(learn::literal)).collect()
+        kept.map(|path| pattern(path)).collect()
     }
 
     /// Services that act for whoever connects: to learn that a program wants one is not to have it
@@ -143,7 +144,7 @@ impl Floor<'_> {
         });
         let said: HashSet<&PathBuf> = said.filter_map(|rule| rule.path.as_ref()).collect();
         let kept = self.secrets.listed().iter().filter(|path| !said.contains(path));
-        kept.filter_map(|path| path.to_str().map(learn::literal)).collect()
+        kept.map(|path| pattern(path)).collect()
     }
 }
 
@@ -152,9 +153,26 @@ fn devices(judge: &learn::Judge, domain: Option<&str>) -> Vec<String> {
     let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path()).filter(|path| !path.is_symlink());
     let kept = paths.filter(|path| !judge.rights(path, domain).read);
-    let mut kept: Vec<String> = kept.filter_map(|path| path.to_str().map(learn::literal)).collect();
+    let mut kept: Vec<String> = kept.map(|path| pattern(&path)).collect();
     kept.sort();
     kept
+}
+
+/// The pattern of a path. `?` stands for what no pattern can say, byte by byte: whoever writes
+/// there chooses the names, and none may go undenied.
+fn pattern(path: &Path) -> String {
+    let mut pattern = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c.is_control() || c == '"' {
+                pattern.push_str(&"?".repeat(c.len_utf8()));
+            } else {
+                pattern.push_str(&learn::literal(c.encode_utf8(&mut [0; 4])));
+            }
+        }
+        pattern.push_str(&"?".repeat(chunk.invalid().len()));
+    }
+    pattern
 }
 
 /// A value as TOML takes it, too: strings and lists of them.
