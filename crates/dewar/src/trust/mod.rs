@@ -27,6 +27,7 @@ use std::{
     io::{BufRead as _, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
 };
+use words::Words;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<()> {
     Ok(output::print(format!("trusted {}\n", project.shown()).as_bytes())?)
 }
 
-/// All that a profile says, in words.
+/// All that a profile says, in words, the worst last: a screen shows the end.
 fn told(
     documents: &Documents,
     compiled: &Compiled,
@@ -104,8 +105,9 @@ fn told(
             writeln!(text, "  extends {}", visible_name(name))?;
         }
     }
-    text += &words::compared(compiled, variables)?;
-    text += &proposals(documents, compiled, variables)?;
+    let own = words::compared(compiled, variables)?;
+    let proposed = proposals(documents, compiled, variables)?;
+    text.extend([own.text, proposed.text, proposed.worst, own.worst]);
     Ok(text)
 }
 
@@ -114,19 +116,30 @@ fn proposals(
     documents: &Documents,
     compiled: &Compiled,
     variables: &Variables,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Words> {
+    let said = |text: &str| Words { text: text.into(), worst: String::new() };
     if !compiled.proposes {
-        return Ok(String::new());
+        return Ok(said(""));
     }
     let Some(bound) = documents.bound() else {
-        return Ok("  lets programs inside propose more, about which you are asked\n".into());
+        return Ok(said("  lets programs inside propose more, about which you are asked\n"));
     };
     let within = bound.compile(variables, &mut profile::unresolved, &[])?;
     let name = visible_name(bound.name());
-    let granted = words::compared(&within, variables)?.replace("\n  ", "\n    ");
-    Ok(format!(
-        "  lets programs inside propose more. About what they get you are asked, but not within\n  {name}, which\n  {granted}"
-    ))
+    let granted = words::compared(&within, variables)?;
+    let text = format!(
+        "  lets programs inside propose more. About what they get you are asked, but not within\n  {name}, which\n{}",
+        indented(&granted.text)
+    );
+    let worst = match granted.worst.is_empty() {
+        true => String::new(),
+        false => format!("  {name}, within which nobody is asked,\n{}", indented(&granted.worst)),
+    };
+    Ok(Words { text, worst })
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 /// The project's profile, and the workspace that it is for.
@@ -366,5 +379,17 @@ mod tests {
         let said = said_by("files.read = ['/usr']");
         assert_eq!(said.matches("  may not use ").count(), 1, "{said}");
         assert!(!said.contains("may not execute") && !said.contains("may not read"), "{said}");
+    }
+
+    #[test]
+    fn what_is_kept_back_otherwise_stands_last_where_a_screen_shows_it() {
+        let many: String = (0..120).map(|at| format!("'/home/me/.cache/part-{at}', ")).collect();
+        let power = "network.connect = ['unix:/run/docker.sock', 'unix:/srv/x']\n";
+        let said = said(&format!(
+            "{power}env.set = {{ A = 'b' }}\nfiles.read = ['/home/me/.ssh/id_rsa', {many}]"
+        ));
+        let last: Vec<&str> = said.lines().rev().take(2).collect();
+        assert!(last[0].contains("GIVES"), "{last:?}");
+        assert_eq!(last[1], "  may also read ~/.ssh/id_rsa, kept back otherwise");
     }
 }

@@ -20,13 +20,20 @@ const MOST: usize = 3;
 /// Nobody reads more lines.
 const MOST_TOLD: usize = 300;
 
+/// What a profile grants and takes.
+pub(super) struct Words {
+    pub(super) text: String,
+    /// What is to be read last, just above the question: what a run is kept from otherwise.
+    pub(super) worst: String,
+}
+
 /// What `compiled` grants and takes, compared with the profile that a run has by default.
-pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Result<String> {
+pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Result<Words> {
     let default = Source::Shipped("workspace".into());
     let default = profile::load(&default, variables, &mut profile::unresolved)?;
     let (old, new) = (Judge::new(&default)?, Judge::new(compiled)?);
     let powers = learn::powers(compiled, &new, &variables.home);
-    let mut text = String::new();
+    let (mut text, mut worst) = (String::new(), String::new());
     let mut said = BTreeSet::new();
     for domain in &compiled.domains {
         let who = match domain.name.as_str() {
@@ -37,7 +44,12 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
         // What the base domain has, too, was said of that.
         gained.retain(|line| !said.contains(line));
         said.extend(gained.iter().cloned());
-        list(&mut text, &format!("may also{who}"), &gained)?;
+        let of = |rank: fn(&Rank) -> bool| {
+            gained.iter().filter(move |line| rank(&line.0)).map(|line| &line.1)
+        };
+        let may = format!("may also{who}");
+        list(&mut text, &may, of(|rank| *rank < Rank::KeptBack))?;
+        list(&mut worst, &may, of(|rank| *rank == Rank::KeptBack))?;
         if domain.name == "main" {
             match lost.len() {
                 0..=MOST => list(&mut text, "may not", &lost)?,
@@ -52,31 +64,40 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
         let powers =
             powers.iter().filter(|it| it.domain.as_deref().unwrap_or("main") == domain.name);
         let powers = powers.map(|it| format!("{}, by {}", it.gives, it.address));
-        list(&mut text, &format!("GIVES{who}"), &powers.collect::<Vec<_>>())?;
+        list(&mut worst, &format!("GIVES{who}"), &powers.collect::<Vec<_>>())?;
         let both = (&default, compiled);
         beside::of_domain(&mut text, both, (domain, &who), variables)?;
     }
     beside::of_run(&mut text, (&default, compiled), variables)?;
-    let lines = text.lines().count();
+    let lines = text.lines().chain(worst.lines()).count();
     if lines > MOST_TOLD {
         bail!(Usage(format!(
             "what it grants takes {lines} lines, which nobody reads at a prompt, so it is not asked about: \
              `dewar policy show` tells it, and `dewar run -p` uses it unasked"
         )));
     }
-    if text.is_empty() {
+    if lines == 0 {
         text = "  grants what a run without it has, and nothing more\n".into();
     }
-    Ok(text)
+    Ok(Words { text, worst })
 }
 
-/// What a domain has beyond the default, the worst first; and what it lacks of that.
+/// How bad it is to have something, the worst last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Reads,
+    Executes,
+    Writes,
+    KeptBack,
+}
+
+/// What a domain has beyond the default, the worst last; and what it lacks of that.
 fn files(
     (default, compiled): (&Compiled, &Compiled),
     (old, new): (&Judge, &Judge),
     domain: &str,
     variables: &Variables,
-) -> (Vec<String>, BTreeSet<String>) {
+) -> (BTreeSet<(Rank, String)>, BTreeSet<String>) {
     let (mut gained, mut lost) = (BTreeSet::new(), BTreeSet::new());
     let index = compiled.domains.iter().position(|known| known.name == domain).unwrap_or(0);
     let rights = |path: &Path| (old.rights(path, None), new.rights(path, Some(domain)));
@@ -95,7 +116,7 @@ fn files(
         let is_told = |verbs: &str, above: &str| verbs.is_empty() || above.contains(verbs);
         let place = shown(path, variables);
         if !more.is_empty() && is_secret {
-            gained.insert((0, format!("{more} {place}, kept back otherwise")));
+            gained.insert((Rank::KeptBack, format!("{more} {place}, kept back otherwise")));
         } else if !is_told(&more, &of_above.0) {
             gained.insert((rank(&more), format!("{more} {place}")));
         }
@@ -109,7 +130,7 @@ fn files(
         let (more, less) = (verbs(now, before), verbs(before, now));
         let place = shown(Path::new(&rule.glob), variables);
         if !more.is_empty() && kept_back.holds(&stem_dir(&rule.regex)) {
-            gained.insert((0, format!("{more} {place}, kept back otherwise")));
+            gained.insert((Rank::KeptBack, format!("{more} {place}, kept back otherwise")));
         } else if !more.is_empty() {
             gained.insert((rank(&more), format!("{more} {place}")));
         }
@@ -117,7 +138,7 @@ fn files(
             lost.insert(format!("{less} {place}"));
         }
     }
-    (gained.into_iter().map(|(_, line)| line).collect(), lost)
+    (gained, lost)
 }
 
 /// The places that a profile has rules for, and whether it keeps them back.
@@ -142,12 +163,11 @@ fn rules(compiled: &Compiled) -> impl Iterator<Item = &PathRule> {
     compiled.paths.iter().filter(|rule| !rule.by_name && !rule.is_way)
 }
 
-/// What is worse comes first.
-fn rank(verbs: &str) -> u8 {
+fn rank(verbs: &str) -> Rank {
     match verbs {
-        verbs if verbs.contains("write") => 1,
-        verbs if verbs.contains("execute") => 2,
-        _ => 3,
+        verbs if verbs.contains("write") => Rank::Writes,
+        verbs if verbs.contains("execute") => Rank::Executes,
+        _ => Rank::Reads,
     }
 }
 
