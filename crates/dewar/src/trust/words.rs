@@ -23,7 +23,8 @@ const MOST_TOLD: usize = 300;
 /// What a profile grants and takes.
 pub(super) struct Words {
     pub(super) text: String,
-    /// What is to be read last, just above the question: what a run is kept from otherwise.
+    /// What is to be read last, just above the question: what is written, kept back otherwise, or
+    /// acts for whoever connects.
     pub(super) worst: String,
 }
 
@@ -33,7 +34,7 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
     let default = profile::load(&default, variables, &mut profile::unresolved)?;
     let (old, new) = (Judge::new(&default)?, Judge::new(compiled)?);
     let powers = learn::powers(compiled, &new, &variables.home);
-    let (mut text, mut worst) = (String::new(), String::new());
+    let (mut text, mut writes, mut worst) = (String::new(), String::new(), String::new());
     let mut said = BTreeSet::new();
     for domain in &compiled.domains {
         let who = match domain.name.as_str() {
@@ -48,7 +49,8 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
             gained.iter().filter(move |line| rank(&line.0)).map(|line| &line.1)
         };
         let may = format!("may also{who}");
-        list(&mut text, &may, of(|rank| *rank < Rank::KeptBack))?;
+        list(&mut text, &may, of(|rank| *rank < Rank::Writes))?;
+        list(&mut writes, &may, of(|rank| *rank == Rank::Writes))?;
         list(&mut worst, &may, of(|rank| *rank == Rank::KeptBack))?;
         if domain.name == "main" {
             match lost.len() {
@@ -69,6 +71,7 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
         beside::of_domain(&mut text, both, (domain, &who), variables)?;
     }
     beside::of_run(&mut text, (&default, compiled), variables)?;
+    let worst = writes + &worst;
     let lines = text.lines().chain(worst.lines()).count();
     if lines > MOST_TOLD {
         bail!(Usage(format!(
