@@ -14,14 +14,14 @@ use crate::{
     proposal::{self, NATIVELY, Proposal, of_file},
     receipt,
     run::document::RunDocument,
-    run::{Denial, Journal, RunRecord, lacking},
+    run::{Denial, Journal, RunRecord, kept_out, lacking},
 };
 use clap::Args;
 use cli::look::{self, BAD, FAINT, GOOD, STRONG, paint};
 use learn::Line;
 use monitor::visible;
 use remedy::{in_profile, made_first, named_hosts, powers};
-use std::{fmt::Write as _, path::Path};
+use std::{fmt::Write as _, iter, path::Path};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -135,13 +135,14 @@ pub(crate) fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fm
     if record.denials.is_empty() {
         writeln!(text, "no denial was recorded")?;
         if record.status != 0 {
-            writeln!(text, "{}", look::fill(UNTOLD.split(' '), 0, layout.width))?;
+            for told in iter::once(UNTOLD.to_owned()).chain(kept_out(record)) {
+                writeln!(text, "{}", look::fill(told.split(' '), 0, layout.width))?;
+            }
         }
     }
     for line in lacking(record) {
         writeln!(text, "{}", look::fill(line.split(' '), 0, layout.width))?;
     }
-    // What succeeds needs no word.
     for remark in record.remarks.iter().filter(|_| record.status != 0) {
         writeln!(text, "{}", visible(remark))?;
     }

@@ -75,6 +75,9 @@ pub(crate) struct RunRecord {
     /// Hosts that the profile grants and that had no address at the start, each with the domain.
     #[serde(default)]
     pub(crate) unfound: BTreeSet<(String, String)>,
+    /// Variables that the profile kept out, by name or for what they hold.
+    #[serde(default)]
+    pub(crate) kept_out: Vec<String>,
     /// Layers that refused without a record, if they refused anything.
     pub(crate) unrecorded: Vec<String>,
     /// Changes of its policy.
@@ -138,6 +141,7 @@ impl RunRecord {
                 .collect(),
             remarks: report.remarks.clone(),
             unfound: BTreeSet::new(),
+            kept_out: Vec::new(),
             unseen: Vec::new(),
             unrecorded: report.unrecorded.iter().map(|&layer| layer.to_owned()).collect(),
             changes: history.changes.clone(),

@@ -52,6 +52,7 @@ pub(crate) use prepare::REQUIRED;
 pub(crate) use serving::UseDaemon;
 pub(crate) use summary::lacking;
 pub(crate) use trusted::{guarded_for, is_trusted_outside};
+pub(crate) use unseen::kept_out;
 
 /// What the command line asked for.
 pub(crate) struct RunRequest {
@@ -176,6 +177,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let started = owner.started().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let (mode, answers) = (mode.to_owned(), notes.all());
     let unfound = unseen::unfound(&profile.compiled);
+    let kept_out = unseen::variables_kept_out(&profile.compiled.environment);
     let unseen = named.unseen();
     let mut record = RunRecord {
         planted,
@@ -185,6 +187,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         started,
         mode,
         unfound,
+        kept_out,
         unseen,
         ..record
     };

@@ -161,10 +161,6 @@ pub(super) fn remarks(
     if record.likeliest().is_none() {
         told.extend(without_sources(record, &compiled.environment));
     }
-    // On many machines there are some, so only where nothing else is known.
-    if record.likeliest().is_none() && told.is_empty() && record.remarks.is_empty() {
-        told.extend(kept_out(&compiled.environment));
-    }
     told
 }
 
@@ -210,19 +206,18 @@ fn without_sources(record: &RunRecord, environment: &Environment) -> Option<Stri
     })
 }
 
-/// The variables that the profile keeps out by name or for what they hold: a program that misses
-/// one leaves no denial.
-fn kept_out(environment: &Environment) -> Option<String> {
+/// The variables that the profile keeps out by name or for what they hold.
+pub(super) fn variables_kept_out(environment: &Environment) -> Vec<String> {
     let is_kept = |fate: &Fate| matches!(fate, Fate::Dropped(_) | Fate::Secret(_));
     let fates = crate::environment::fates(environment).into_iter();
-    let names: Vec<String> =
-        fates.filter(|(_, fate)| is_kept(fate)).map(|(name, _)| name).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "variables kept out: {}; `--show-env` shows all, and `env.pass` lets them in by name",
-            some_of(&names)
-        )
-    })
+    fates.filter(|(_, fate)| is_kept(fate)).map(|(name, _)| name).collect()
+}
+
+/// The variables that a run's profile kept out: a program that misses one leaves no denial.
+pub(crate) fn kept_out(record: &RunRecord) -> Option<String> {
+    let how = "`dewar run --show-env` shows all, and `env.pass` lets them in by name";
+    let names = &record.kept_out;
+    (!names.is_empty()).then(|| format!("variables kept out: {}; {how}", some_of(names)))
 }
 
 /// The first of several names, and how many more there are.

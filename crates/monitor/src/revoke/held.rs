@@ -395,6 +395,6 @@ impl<'a> Comparison<'a> {
     }
 }
 
-fn granted(decision: Decision) -> AccessVector {
+pub(super) fn granted(decision: Decision) -> AccessVector {
     if decision.permissive { AccessVector::ALL } else { decision.allowed }
 }
