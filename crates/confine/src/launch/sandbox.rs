@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, Signal, getpgid, getpgrp, getpid, kill_process, kill_process_group, pidfd_send_signal,
-};
+use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group, pidfd_send_signal};
 use rustix::thread::CapabilitySet;
 
 use super::capabilities::with_raised;
@@ -21,7 +19,7 @@ use super::outcome::CommandStatus;
 use super::stop::Stop;
 use super::terminal::{self, Terminal};
 use super::wire::{Report, Wire};
-use crate::sys::{SignalFd, SignalSet};
+use crate::sys::{SignalFd, SignalSet, group_of};
 
 /// A sandbox whose command is ready to be executed, or runs.
 ///
@@ -295,7 +293,7 @@ impl Sandbox {
 
     /// The command's process group, if it is not Dewar's.
     pub(super) fn own_group(&self) -> Option<Pid> {
-        getpgid(Some(self.command_pid)).ok().filter(|group| *group != getpgrp())
+        group_of(Some(self.command_pid)).filter(|group| Some(*group) != group_of(None))
     }
 
     fn is_stopped(&self) -> bool {

@@ -1,11 +1,12 @@
 //! The controlling terminal: who has it, and giving it on.
 
+use crate::sys::{group_of, session_of};
 use std::io::{stderr, stdin, stdout};
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
-use rustix::process::{Pid, getpgid, getpgrp, getpid, getppid, getsid, test_kill_process_group};
+use rustix::process::{Pid, getpid, getppid, test_kill_process_group};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
 /// The controlling terminal of this process, if it has one.
@@ -27,11 +28,12 @@ impl Terminal {
             let kind = fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
             matches!(kind, Ok(FileType::Fifo | FileType::Socket))
         });
-        getpgrp() == getpid() && self.is_ours() && !is_joined
+        group_of(None) == Some(getpid()) && self.is_ours() && !is_joined
     }
 
     fn is_ours(&self) -> bool {
-        self.0.as_ref().is_some_and(|tty| tcgetpgrp(tty) == Ok(getpgrp()))
+        let foreground = self.0.as_ref().and_then(|tty| tcgetpgrp(tty).ok());
+        foreground.is_some() && foreground == group_of(None)
     }
 
     /// Gives the terminal to `group` if it is ours; whether it was.
@@ -45,11 +47,12 @@ impl Terminal {
     pub(super) fn take_back(&self) {
         let Some(tty) = &self.0 else { return };
         if let Ok(group) = tcgetpgrp(tty)
-            && group != getpgrp()
+            && let Some(own) = group_of(None)
+            && group != own
             && test_kill_process_group(group) == Err(Errno::SRCH)
         {
             // If it has been given to someone else meanwhile, that one keeps it.
-            let _ = tcsetpgrp(tty, getpgrp());
+            let _ = tcsetpgrp(tty, own);
         }
     }
 }
@@ -58,7 +61,7 @@ impl Terminal {
 /// kernel does not stop it by `SIGTSTP`, `SIGTTIN` and `SIGTTOU`.
 pub(super) fn is_orphaned() -> bool {
     let looks_after = |parent: Pid| {
-        getsid(Some(parent)) == getsid(None) && getpgid(Some(parent)) != Ok(getpgrp())
+        session_of(Some(parent)) == session_of(None) && group_of(Some(parent)) != group_of(None)
     };
-    getpgrp() == getpid() && !getppid().is_some_and(looks_after)
+    group_of(None) == Some(getpid()) && !getppid().is_some_and(looks_after)
 }
