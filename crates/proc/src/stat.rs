@@ -9,6 +9,10 @@ pub struct Stat {
     pub state: char,
     /// The parent process.
     pub parent: u32,
+    /// The process group; 0 for one that is not seen here.
+    pub group: i32,
+    /// The session, likewise.
+    pub session: i32,
     /// The number of the controlling terminal's device.
     pub terminal: Option<u64>,
     /// The process group in the foreground of that terminal; 0 for one that is not seen here, -1
@@ -24,13 +28,14 @@ impl Stat {
         let mut fields = text.rsplit_once(')')?.1.split_whitespace();
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
-        // Field 7: the process group and the session lie between.
-        let terminal: i32 = fields.nth(2)?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
+        let terminal: i32 = fields.next()?.parse().ok()?;
         let foreground = fields.next()?.parse().ok()?;
         // Field 22.
         let started = fields.nth(13)?.parse().ok()?;
         let terminal = Some(u64::from(terminal as u32)).filter(|number| *number != 0);
-        Some(Self { state, parent, terminal, foreground, started })
+        Some(Self { state, parent, group, session, terminal, foreground, started })
     }
 
     /// The path of the controlling terminal.
@@ -56,9 +61,11 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_does_not_confuse() {
-        let line = "7 (a) R 1 (b) S 3 7 7 34819 9 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 1 2\n";
+        let line = "7 (a) R 1 (b) S 3 5 6 34819 9 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 1 2\n";
         let (terminal, foreground) = (Some(34819), 9);
-        let want = Stat { state: 'S', parent: 3, terminal, foreground, started: 12345 };
+        let (parent, group, session) = (3, 5, 6);
+        let want =
+            Stat { state: 'S', parent, group, session, terminal, foreground, started: 12345 };
         assert_eq!(Stat::parse(line), Some(want));
         assert_eq!(Stat::parse("7 (a"), None);
         assert_eq!(Stat::parse("7 (a) S 3"), None);

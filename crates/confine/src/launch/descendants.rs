@@ -19,7 +19,17 @@ pub(super) fn is_inside(proc: BorrowedFd<'_>, pid: Pid, init: Pid) -> bool {
 
 /// Whether a process stands still.
 pub(super) fn is_stopped(proc: BorrowedFd<'_>, pid: Pid) -> bool {
-    Proc::new(proc).stat(number(pid)).is_ok_and(|stat| stat.state == 'T')
+    stat_of(proc, pid).is_some_and(|stat| stat.state == 'T')
+}
+
+/// The process group of a process, if it has a number here.
+pub(super) fn group(proc: BorrowedFd<'_>, pid: Pid) -> Option<Pid> {
+    stat_of(proc, pid).filter(|stat| stat.group > 0).and_then(|stat| Pid::from_raw(stat.group))
+}
+
+/// What `/proc` says of a process; `None` if it is gone.
+pub(super) fn stat_of(proc: BorrowedFd<'_>, pid: Pid) -> Option<Stat> {
+    Proc::new(proc).stat(number(pid)).ok()
 }
 
 fn number(pid: Pid) -> u32 {

@@ -19,7 +19,7 @@ use super::outcome::CommandStatus;
 use super::stop::Stop;
 use super::terminal::{self, Terminal};
 use super::wire::{Report, Wire};
-use crate::sys::{SignalFd, SignalSet, group_of};
+use crate::sys::{SignalFd, SignalSet};
 
 /// A sandbox whose command is ready to be executed, or runs.
 ///
@@ -272,7 +272,7 @@ impl Sandbox {
             let still = self.hold.as_ref().map(|hold| hold());
             stop_by(signal);
             drop(still);
-            if terminal::is_orphaned() {
+            if terminal::is_orphaned(self.proc()) {
                 self.stop.stopped = false;
                 self.resume();
             }
@@ -293,7 +293,8 @@ impl Sandbox {
 
     /// The command's process group, if it is not Dewar's.
     pub(super) fn own_group(&self) -> Option<Pid> {
-        group_of(Some(self.command_pid)).filter(|group| Some(*group) != group_of(None))
+        let group = descendants::group(self.proc(), self.command_pid);
+        group.filter(|group| !self.terminal.is_own(*group))
     }
 
     fn is_stopped(&self) -> bool {

@@ -176,7 +176,7 @@ pub fn start(
 ) -> Result<Started, StartError> {
     let program = Program::new(&spec.command, &spec.environment)?;
     let signals = prepare_monitor(spec)?;
-    let terminal = Terminal::open();
+    let terminal = Terminal::open(entered.proc());
     let cgroup = Cgroup::make(&spec.limits);
     let by_cgroup = cgroup.as_ref().map(Cgroup::by).unwrap_or_default();
     // Dewar's group has no number among PIDs of their own, and who controls jobs needs one.

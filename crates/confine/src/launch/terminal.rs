@@ -1,22 +1,32 @@
 //! The controlling terminal: who has it, and giving it on.
 
-use crate::sys::{group_of, session_of};
+use super::descendants::{group, stat_of};
 use std::io::{stderr, stdin, stdout};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
-use rustix::process::{Pid, getpid, getppid, test_kill_process_group};
+use rustix::process::{Pid, getpid, test_kill_process_group};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
 /// The controlling terminal of this process, if it has one.
-pub(super) struct Terminal(Option<OwnedFd>);
+pub(super) struct Terminal {
+    tty: Option<OwnedFd>,
+    /// This process's group, if it has a number here.
+    own: Option<Pid>,
+}
 
 impl Terminal {
     /// Opens it. `SIGTTOU` should be blocked, so that giving the terminal on cannot stop us.
-    pub(super) fn open() -> Self {
+    pub(super) fn open(proc: BorrowedFd<'_>) -> Self {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        Self(rustix::fs::open("/dev/tty", flags, Mode::empty()).ok())
+        let tty = rustix::fs::open("/dev/tty", flags, Mode::empty()).ok();
+        Self { tty, own: group(proc, getpid()) }
+    }
+
+    /// Whether it is this process's group that `group` is.
+    pub(super) fn is_own(&self, group: Pid) -> bool {
+        self.own == Some(group)
     }
 
     /// Whether a job in the foreground is Dewar alone, so that the command can have the terminal in
@@ -28,26 +38,25 @@ impl Terminal {
             let kind = fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
             matches!(kind, Ok(FileType::Fifo | FileType::Socket))
         });
-        group_of(None) == Some(getpid()) && self.is_ours() && !is_joined
+        self.is_own(getpid()) && self.is_ours() && !is_joined
     }
 
     fn is_ours(&self) -> bool {
-        let foreground = self.0.as_ref().and_then(|tty| tcgetpgrp(tty).ok());
-        foreground.is_some() && foreground == group_of(None)
+        let foreground = self.tty.as_ref().and_then(|tty| tcgetpgrp(tty).ok());
+        foreground.is_some_and(|group| self.is_own(group))
     }
 
     /// Gives the terminal to `group` if it is ours; whether it was.
     pub(super) fn hand_to(&self, group: Pid) -> bool {
-        let ours = self.0.as_ref().filter(|_| self.is_ours());
+        let ours = self.tty.as_ref().filter(|_| self.is_ours());
         ours.is_some_and(|tty| tcsetpgrp(tty, group).is_ok())
     }
 
     /// Takes the terminal back if the group that has it is gone, as a job-control shell in the
     /// sandbox leaves it: it cannot give the terminal back to a group outside of its namespace.
     pub(super) fn take_back(&self) {
-        let Some(tty) = &self.0 else { return };
+        let (Some(tty), Some(own)) = (&self.tty, self.own) else { return };
         if let Ok(group) = tcgetpgrp(tty)
-            && let Some(own) = group_of(None)
             && group != own
             && test_kill_process_group(group) == Err(Errno::SRCH)
         {
@@ -59,9 +68,10 @@ impl Terminal {
 
 /// Whether this process leads a group that no shell looks after: nobody would continue it, so the
 /// kernel does not stop it by `SIGTSTP`, `SIGTTIN` and `SIGTTOU`.
-pub(super) fn is_orphaned() -> bool {
-    let looks_after = |parent: Pid| {
-        session_of(Some(parent)) == session_of(None) && group_of(Some(parent)) != group_of(None)
-    };
-    group_of(None) == Some(getpid()) && !getppid().is_some_and(looks_after)
+pub(super) fn is_orphaned(proc: BorrowedFd<'_>) -> bool {
+    let Some(own) = stat_of(proc, getpid()) else { return false };
+    let parent = Pid::from_raw(own.parent.cast_signed()).and_then(|parent| stat_of(proc, parent));
+    let is_looked_after =
+        parent.is_some_and(|it| it.session == own.session && it.group != own.group);
+    own.group == getpid().as_raw_pid() && !is_looked_after
 }

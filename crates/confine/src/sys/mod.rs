@@ -27,21 +27,6 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 
-/// The process group of a process, or of the caller (getpgid(2)); `None` if there is no such
-/// process, or the group has no number among the caller's PIDs.
-pub(crate) fn group_of(process: Option<Pid>) -> Option<Pid> {
-    // SAFETY: it takes a number, and returns one.
-    let group = unsafe { libc::getpgid(Pid::as_raw(process)) };
-    Some(group).filter(|group| *group > 0).and_then(Pid::from_raw)
-}
-
-/// The session of a process, or of the caller (getsid(2)), likewise.
-pub(crate) fn session_of(process: Option<Pid>) -> Option<Pid> {
-    // SAFETY: it takes a number, and returns one.
-    let session = unsafe { libc::getsid(Pid::as_raw(process)) };
-    Some(session).filter(|session| *session > 0).and_then(Pid::from_raw)
-}
-
 /// One side of [`clone_process`].
 pub(crate) enum Side {
     /// This is the new process.

@@ -15,7 +15,7 @@ use proc::{Proc, none_if_gone};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
-    process::{Pid, getpgrp, setpgid},
+    process::{Pid, setpgid},
     termios::{LocalModes, tcgetattr, tcgetpgrp},
 };
 use std::{
@@ -137,8 +137,14 @@ fn free(queue: &QuestionQueue, tty: &OwnedFd) -> Option<Pid> {
     let modes = tcgetattr(tty).ok()?.local_modes;
     let proc = Proc::open().ok()?;
     let leader = group.as_raw_nonzero().get().cast_unsigned();
-    let ours = group == getpgrp() || proc.is_at_or_below(leader, queue.setup.monitor);
+    let ours = own_group() == Some(group) || proc.is_at_or_below(leader, queue.setup.monitor);
     (ours && modes.contains(LocalModes::ICANON | LocalModes::ECHO)).then_some(group)
+}
+
+/// This process's group, if it has a number here.
+fn own_group() -> Option<Pid> {
+    let stat = Proc::open().and_then(|proc| proc.stat(std::process::id())).ok();
+    stat.filter(|stat| stat.group > 0).and_then(|stat| Pid::from_raw(stat.group))
 }
 
 /// Asks, and carries the answer out; whether this terminal can be asked on.
@@ -156,8 +162,8 @@ fn ask(
         return true;
     }
     // Who reads a terminal belongs to the group that has it.
-    let own = getpgrp();
-    let moved = group != own && setpgid(None, Some(group)).is_ok();
+    let own = own_group().filter(|own| *own != group);
+    let moved = own.is_some() && setpgid(None, Some(group)).is_ok();
     let asked = match queue.modes.set(tty) {
         Ok(()) => {
             let is_loose = || holds.loose.load(Ordering::Acquire) == number;
@@ -168,7 +174,7 @@ fn ask(
     };
     queue.modes.restore();
     if moved {
-        let _ = setpgid(None, Some(own));
+        let _ = setpgid(None, own);
     }
     queue.say(&ToRun::LetGo(number));
     conclude(queue, tty, &case, asked)

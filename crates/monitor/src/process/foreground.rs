@@ -34,12 +34,13 @@ pub(crate) fn is_foreground(asker: &Asker<'_>) -> bool {
 /// terminal if it does not hear that: the shell outside, from which it is taken, ends.
 pub(crate) fn set_foreground(asker: Asker<'_>) -> CallResult {
     let caller = asker.caller.identity()?.pid;
-    if thread::session(caller)? != thread::session(std::process::id())? {
+    let proc = &asker.state.targets.tree.proc;
+    let own = proc.stat(std::process::id())?;
+    if proc.stat(caller)?.session != own.session {
         // In a session of its own, which nobody leaves for another one.
         return Ok(Answer::Continue);
     }
     let file = rustix::fs::fstat(asker.caller.file(asker.caller.int(0))?)?;
-    let own = asker.state.targets.tree.proc.stat(std::process::id())?;
     let terminal = own.terminal.ok_or(Errno::NOTTY)?;
     let device = (rustix::fs::major(file.st_rdev), rustix::fs::minor(file.st_rdev));
     if FileType::from_raw_mode(file.st_mode) != FileType::CharacterDevice {
@@ -84,7 +85,7 @@ fn is_of_run(state: &MonitorState, group: i32) -> Result<bool> {
     if group <= 0 {
         return Ok(false);
     }
-    if group == thread::group(std::process::id())? {
+    if group == state.targets.tree.proc.stat(std::process::id())?.group {
         return Ok(true);
     }
     let members = members(state, group)?;
@@ -96,8 +97,9 @@ fn is_of_run(state: &MonitorState, group: i32) -> Result<bool> {
 
 /// The processes of a group that can be seen.
 fn members(state: &MonitorState, group: i32) -> Result<Vec<u32>> {
-    let all = state.targets.tree.proc.pids()?.into_iter();
-    Ok(all.filter(|pid| thread::group(*pid) == Ok(group)).collect())
+    let proc = &state.targets.tree.proc;
+    let is_in_it = |pid: &u32| proc.stat(*pid).is_ok_and(|stat| stat.group == group);
+    Ok(proc.pids()?.into_iter().filter(is_in_it).collect())
 }
 
 /// Notes which group the caller makes the foreground. It can write another number over that one,
@@ -111,8 +113,8 @@ fn note(asker: Asker<'_>) {
         status.is_ok_and(|status| status.inner_group() == Some(group))
     };
     let member = state.targets.tree.inside().unwrap_or_default().into_iter().find(is_in_it);
-    if let Some(group) = member.and_then(|pid| thread::group(pid).ok()) {
-        state.foreground.store(group, Ordering::Relaxed);
+    if let Some(stat) = member.and_then(|pid| state.targets.tree.proc.stat(pid).ok()) {
+        state.foreground.store(stat.group, Ordering::Relaxed);
     }
 }
 
@@ -120,7 +122,7 @@ fn note(asker: Asker<'_>) {
 /// and makes the call anew when that goes on. Left to the kernel, the caller could stop hearing
 /// first.
 fn stop(asker: Asker<'_>, caller: u32, signal: i32) -> CallResult {
-    let group = thread::group(caller)?;
+    let group = asker.state.targets.tree.proc.stat(caller)?.group;
     let members = members(asker.state, group)?;
     if !members.iter().any(|pid| leads_outside(asker.state, *pid, group)) {
         // A group that nobody would continue is not stopped.
@@ -141,11 +143,11 @@ fn stop(asker: Asker<'_>, caller: u32, signal: i32) -> CallResult {
 /// Whether the parent of a process is in the same session, and in another group than `group`: it
 /// can continue the group.
 fn leads_outside(state: &MonitorState, pid: u32, group: i32) -> bool {
-    let of = |pid: u32| Some((thread::session(pid).ok()?, thread::group(pid).ok()?));
-    let parent =
-        state.targets.tree.proc.parent(pid).ok().filter(|parent| *parent != 0).and_then(of);
-    let session = thread::session(std::process::id());
-    parent.is_some_and(|it| Ok(it.0) == session && it.1 != group)
+    let proc = &state.targets.tree.proc;
+    let parent = proc.parent(pid).ok().filter(|parent| *parent != 0);
+    let parent = parent.and_then(|parent| proc.stat(parent).ok());
+    let own = proc.stat(std::process::id()).ok();
+    parent.zip(own).is_some_and(|(it, own)| it.session == own.session && it.group != group)
 }
 
 fn in_the_background() -> Refusal {

@@ -113,26 +113,6 @@ pub fn signal_thread(pid: u32, tid: u32, signal: i32) -> Result<()> {
     Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM))
 }
 
-/// The process group of a process (getpgid(2)); 0 for none, as of threads of the kernel, and for
-/// one that is not seen here.
-pub fn group(pid: u32) -> Result<i32> {
-    // SAFETY: getpgid takes an integer only.
-    number(unsafe { libc::getpgid(pid.cast_signed()) })
-}
-
-/// The session of a process, likewise (getsid(2)).
-pub fn session(pid: u32) -> Result<i32> {
-    // SAFETY: getsid takes an integer only.
-    number(unsafe { libc::getsid(pid.cast_signed()) })
-}
-
-fn number(answer: i32) -> Result<i32> {
-    if answer >= 0 {
-        return Ok(answer);
-    }
-    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::SRCH))
-}
-
 fn compare(one: u32, other: u32, what: libc::c_int) -> bool {
     // SAFETY: kcmp takes integers only.
     let order = unsafe { libc::syscall(libc::SYS_kcmp, one, other, what, 0, 0) };
