@@ -3,24 +3,23 @@
 
 mod domains;
 mod made;
+mod rights;
 mod sockets;
 mod withhold;
 
 pub(crate) use domains::file_types;
-use domains::{Closure, moves, runs};
+use domains::{Closure, moves};
 pub use domains::{computed, entered};
 
 use made::{Made, made};
+use rights::{Asked, Granted};
 use sockets::connects;
 
-use flask::{
-    AccessVector, Class, FileKind, InitialSid, LabelRules, Question, SecurityServer, Sid,
-    Unreachable, perm,
-};
+use flask::{FileKind, InitialSid, LabelRules, SecurityServer, Sid, Unreachable};
 use labelling::{NameRule, Tree, literal, stem_dir};
 use landlock::{Access, AccessFs, BitFlags, make_bitflags};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     path::{Path, PathBuf},
 };
 
@@ -78,6 +77,8 @@ pub struct Plan {
     /// For some file that can be executed, policy computes another domain: whether it may be
     /// entered or not.
     pub moves: bool,
+    /// What each domain may do on files of each label.
+    granted: Granted,
 }
 
 /// What opening for reading takes.
@@ -88,44 +89,6 @@ pub const WRITES: Rights = make_bitflags!(AccessFs::{WriteFile | Truncate | Make
 
 /// What changes nothing.
 const KEPT: Rights = make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute | IoctlDev});
-
-/// Rights on files, by class and permission. A right is granted when all of one row's permissions
-/// are.
-const FILE_RIGHTS: &[(AccessFs, AccessVector)] = &[
-    (AccessFs::ReadFile, AccessVector(perm::file::READ.0 | perm::file::OPEN.0)),
-    (AccessFs::WriteFile, AccessVector(perm::file::WRITE.0 | perm::file::OPEN.0)),
-    (AccessFs::Truncate, perm::file::WRITE),
-    (AccessFs::Execute, perm::file::EXECUTE),
-    (AccessFs::MakeReg, perm::file::CREATE),
-    (AccessFs::RemoveFile, perm::file::UNLINK),
-    (AccessFs::Refer, perm::file::LINK),
-];
-
-/// The classes of files.
-const CLASSES: [Class; 7] = [
-    Class::File,
-    Class::Dir,
-    Class::LnkFile,
-    Class::ChrFile,
-    Class::BlkFile,
-    Class::FifoFile,
-    Class::SockFile,
-];
-
-/// The file classes that [`FILE_RIGHTS`] must agree on before an envelope can be exact for them.
-const FILE_CLASSES: [Class; 3] = [Class::File, Class::ChrFile, Class::FifoFile];
-
-/// Rights on directories and what is made in them.
-const DIR_RIGHTS: &[(AccessFs, Class, AccessVector)] = &[
-    (AccessFs::ReadDir, Class::Dir, AccessVector(perm::dir::READ.0 | perm::dir::OPEN.0)),
-    (AccessFs::RemoveDir, Class::Dir, perm::dir::RMDIR),
-    (AccessFs::MakeDir, Class::Dir, perm::dir::CREATE),
-    (AccessFs::MakeSym, Class::LnkFile, perm::lnk_file::CREATE),
-    (AccessFs::MakeFifo, Class::FifoFile, perm::fifo_file::CREATE),
-    (AccessFs::MakeSock, Class::SockFile, perm::sock_file::CREATE),
-    (AccessFs::MakeChar, Class::ChrFile, perm::chr_file::CREATE),
-    (AccessFs::MakeBlock, Class::BlkFile, perm::blk_file::CREATE),
-];
 
 impl Plan {
     /// Reads the policy through the security server.
@@ -159,6 +122,7 @@ impl Plan {
         actors: Actors<'_>,
     ) -> Result<Self, Unreachable> {
         let domains = actors.own.to_vec();
+        let asked = Asked::new(server);
         let (mut places, mut patterns, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
         for (index, rule) in labels.files.iter().enumerate() {
             let sid = rule.sid.unwrap_or_else(|| InitialSid::File.into());
@@ -169,7 +133,7 @@ impl Plan {
             let only = only.map(|tree| tree.path.clone());
             let depth = labelling::depth(&rule.path);
             let tree = tree.unwrap_or_else(|| Tree { path: stem_dir(&rule.path), deep: true });
-            let mut place = place(server, actors, tree, sid)?;
+            let mut place = place(&asked, actors, tree, sid)?;
             if NameRule::is_one(&rule.path) {
                 // Whether somebody changes these, and by which name, the monitor wants to know even
                 // where policy grants it.
@@ -184,8 +148,8 @@ impl Plan {
         }
         places.sort_by_cached_key(|place: &Subtree| place.tree.path.components().count());
         let rest = Tree { path: "/".into(), deep: true };
-        let rest = place(server, actors, rest, InitialSid::File.into())?;
-        let made = made(server, actors.own, &closure.relabels)?;
+        let rest = place(&asked, actors, rest, InitialSid::File.into())?;
+        let made = made(&asked, actors.own, &closure.relabels)?;
         let moves = moves(server, &domains, &closure.types)?;
         // Of several rules for one path the last decides.
         let by_path = places.iter().enumerate();
@@ -201,6 +165,7 @@ impl Plan {
             made,
             sockets,
             moves,
+            granted: asked.granted(),
         };
         plan.look_around();
         plan.set_listings_aside(labels);
@@ -231,6 +196,13 @@ impl Plan {
         let same = (&self.domains, &self.places, &self.patterns, &self.listed)
             == (&other.domains, &other.places, &other.patterns, &other.listed);
         same && (self.unruled, &self.made) == (other.unruled, &other.made)
+    }
+
+    /// The labels of files of which this policy takes from a domain what it goes on granting it on
+    /// others, and `before` granted.
+    #[must_use]
+    pub fn taken_labels(&self, before: &Self) -> HashSet<Sid> {
+        self.granted.taken_since(&before.granted)
     }
 
     /// The literal place that `path` itself lies in.
@@ -312,7 +284,7 @@ struct Actors<'a> {
 }
 
 fn place(
-    server: &dyn SecurityServer,
+    asked: &Asked<'_>,
     actors: Actors<'_>,
     tree: Tree,
     sid: Sid,
@@ -332,13 +304,13 @@ fn place(
         hidden: false,
     };
     for &ssid in actors.own {
-        let (any, all, seen) = rights(server, ssid, sid)?;
-        place.any |= any;
-        place.all &= all;
-        place.hidden |= !seen;
+        let rights = asked.rights(ssid, sid)?;
+        place.any |= rights.any;
+        place.all &= rights.all;
+        place.hidden |= !rights.is_seen;
     }
     for &ssid in actors.others {
-        let (any, _, _) = rights(server, ssid, sid)?;
+        let any = asked.rights(ssid, sid)?.any;
         if any.contains(AccessFs::Execute) {
             place.any |= any & (AccessFs::Execute | AccessFs::ReadFile);
         }
@@ -353,46 +325,4 @@ fn place(
         place.all &= !(AccessFs::ReadFile | AccessFs::WriteFile);
     }
     Ok(place)
-}
-
-/// What `ssid` may do on some class of file labelled `tsid`, on every class, and whether it may see
-/// it.
-fn rights(
-    server: &dyn SecurityServer,
-    ssid: Sid,
-    tsid: Sid,
-) -> Result<(Rights, Rights, bool), Unreachable> {
-    let mut answers = CLASSES.map(|tclass| (tclass, AccessVector::NONE));
-    for (tclass, allowed) in &mut answers {
-        let decision = server.compute_av(Question { ssid, tsid, tclass: *tclass })?;
-        *allowed = if decision.permissive { AccessVector::ALL } else { decision.allowed };
-    }
-    let allowed = |tclass| {
-        let mut answers = answers.iter();
-        answers.find(|(class, _)| *class == tclass).map_or(AccessVector::NONE, |answer| answer.1)
-    };
-    let (mut any, mut all) = (Rights::empty(), AccessFs::from_all(landlock::ABI::V5));
-    for class in FILE_CLASSES {
-        let allowed = allowed(class);
-        let executes = class == Class::File && allowed.contains(perm::file::EXECUTE);
-        let fails = executes && !runs(server, ssid, tsid)?;
-        for &(right, needed) in FILE_RIGHTS {
-            // Devices and FIFOs are not truncated, executed or made by what these rights stand for.
-            let applies =
-                class == Class::File || matches!(right, AccessFs::ReadFile | AccessFs::WriteFile);
-            if allowed.contains(needed) && !(fails && right == AccessFs::Execute) {
-                any |= right;
-            } else if applies {
-                all &= !BitFlags::from(right);
-            }
-        }
-    }
-    for &(right, class, needed) in DIR_RIGHTS {
-        if allowed(class).contains(needed) { any |= right } else { all &= !BitFlags::from(right) }
-    }
-    if any.intersects(AccessFs::ReadFile | AccessFs::WriteFile) {
-        any |= AccessFs::IoctlDev;
-    }
-    all &= any;
-    Ok((any, all, allowed(Class::File).contains(perm::file::GETATTR)))
 }

@@ -1,7 +1,7 @@
 //! New files that get another label than the directory that they are made in.
 
-use super::{Rights, domains::Relabel, rights};
-use flask::{SecurityServer, Sid, Unreachable};
+use super::{Rights, domains::Relabel, rights::Asked};
+use flask::{Sid, Unreachable};
 use landlock::{Access, AccessFs};
 
 /// New files that get another label than the directory that they are made in.
@@ -17,7 +17,7 @@ pub struct Made {
 
 /// New files that get another label than their directory.
 pub(super) fn made(
-    server: &dyn SecurityServer,
+    asked: &Asked<'_>,
     own: &[Sid],
     relabels: &[Relabel],
 ) -> Result<Vec<Made>, Unreachable> {
@@ -25,9 +25,9 @@ pub(super) fn made(
     for &(_, directory, label) in relabels.iter().filter(|(domain, ..)| own.contains(domain)) {
         let (mut around, mut all) = (Rights::empty(), AccessFs::from_all(landlock::ABI::V5));
         for &ssid in own {
-            around |= rights(server, ssid, directory)?.0;
+            around |= asked.rights(ssid, directory)?.any;
             if let Some(made) = label {
-                all &= rights(server, ssid, made)?.1;
+                all &= asked.rights(ssid, made)?.all;
             }
         }
         let made = Made { label, around, all };

@@ -150,7 +150,7 @@ impl<'a> Comparison<'a> {
         before.map_or(AccessVector::ALL, granted).missing_from(self.granted(ssid, now, tclass))
     }
 
-    pub(super) fn granted(&self, ssid: Sid, tsid: Sid, tclass: Class) -> AccessVector {
+    fn granted(&self, ssid: Sid, tsid: Sid, tclass: Class) -> AccessVector {
         let decision = self.gate.state.server.compute_av(Question { ssid, tsid, tclass });
         decision.map_or(AccessVector::NONE, granted)
     }
@@ -395,6 +395,6 @@ impl<'a> Comparison<'a> {
     }
 }
 
-pub(super) fn granted(decision: Decision) -> AccessVector {
+fn granted(decision: Decision) -> AccessVector {
     if decision.permissive { AccessVector::ALL } else { decision.allowed }
 }

@@ -1,54 +1,13 @@
 //! Whether a change takes anything from anybody, whoever holds it.
 
-use super::held::{Comparison, Taking, granted};
-use confine::{KernelPolicy, PolicyState};
-use flask::{AccessVector, Class, InitialSid, LabelError, Question, Sid};
-use inode_labels::RuleChange;
-use std::{cell::OnceCell, collections::HashSet, net::IpAddr, sync::Arc};
+use super::held::{Comparison, Taking};
+use flask::{Class, InitialSid, LabelError, Sid};
+use std::net::IpAddr;
 
 /// Of more labels nobody says that none of them matters.
 const MOST_LABELS: u32 = 10_000;
 
-impl Taking {
-    /// A change of what held before, that labels nothing otherwise as far as is known.
-    pub(super) fn new(old: &Arc<PolicyState>) -> Self {
-        Self { relabels: false, old: Arc::clone(old), known: OnceCell::new() }
-    }
-}
-
 impl Comparison<'_> {
-    /// The labels of places of which `new` takes what it goes on granting elsewhere: a file there
-    /// may have another label by another name, or by where it lay. Other kinds of files get what
-    /// files get. None if nobody can say what was granted before, as a daemon that has begun anew:
-    /// to label everything anew would take too long.
-    pub(super) fn taken_labels(&self, new: &KernelPolicy) -> HashSet<Sid> {
-        let labels: HashSet<Sid> = new.labels.files.iter().filter_map(|rule| rule.sid).collect();
-        let mut taken = HashSet::new();
-        if self.named.change == RuleChange::Gives {
-            return taken;
-        }
-        for ssid in &new.plan.domains {
-            for tclass in [Class::File, Class::Dir] {
-                let now = |tsid: &Sid| (*tsid, self.granted(*ssid, *tsid, tclass));
-                let now: Vec<(Sid, AccessVector)> = labels.iter().map(now).collect();
-                let all = now.iter().fold(AccessVector::NONE, |all, (_, granted)| all | *granted);
-                for (tsid, now) in now {
-                    let elsewhere = all.missing_from(now);
-                    if elsewhere.is_empty() {
-                        continue;
-                    }
-                    let question = Question { ssid: *ssid, tsid, tclass };
-                    let before = self.gate.state.server.compute_av_before(question);
-                    let Ok(before) = before.map(granted) else { return HashSet::new() };
-                    if !(before & elsewhere).is_empty() {
-                        taken.insert(tsid);
-                    }
-                }
-            }
-        }
-        taken
-    }
-
     /// Whether something is granted no longer, or labelled otherwise.
     pub(super) fn takes(&self) -> bool {
         let Taking { relabels, old, known } = &self.taking;

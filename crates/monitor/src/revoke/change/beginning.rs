@@ -17,6 +17,7 @@ use inode_labels::RuleChange;
 use labelling::Tree;
 use rustix::io::Result;
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::Path,
     sync::Arc,
@@ -40,17 +41,20 @@ impl<'a> PolicyTransition<'a> {
         let given = |path: &Path| named.gives_at(path);
         let out_of_reach = gate.settled.out_of_reach(&old.plan, &policy.plan, given);
         let nothing = sealed_nothing()?;
-        let mut comparison = Comparison::new(gate, Taking::new(&old), named);
-        let taken = comparison.taken_labels(&policy);
-        let changed = changed(&old.files, &policy.labels.files, &taken);
-        comparison.taking.relabels = !changed.is_empty();
+        // A file that lies there may have another label by another name, or by where it lay.
+        let lost = if named.change == RuleChange::Gives {
+            HashSet::new()
+        } else {
+            policy.plan.taken_labels(&old.plan)
+        };
+        let changed = changed(&old.files, &policy.labels.files, &lost);
         let (prepared, began) = (asked.elapsed(), Instant::now());
         let changes_files =
             !(policy.plan.same_files(&old.plan) && policy.first.same_files(&old.first));
         let seqno = gate.state.server.seqno()?;
         let stuck = gate.state.targets.quiesce.close(SLOW_CALL);
         let exactness = still_exact(&old.exactness, changes_files);
-        put_in_force(gate, policy, exactness, (comparison.named.change, taken, seqno));
+        put_in_force(gate, policy, exactness, (named.change, lost, seqno));
         let receipt = Receipt {
             prepared,
             out_of_reach,
@@ -58,6 +62,9 @@ impl<'a> PolicyTransition<'a> {
             complete: true,
             ..Receipt::default()
         };
+        let relabels = !changed.is_empty();
+        let taking = Taking { relabels, old: Arc::clone(&old), known: OnceCell::new() };
+        let comparison = Comparison::new(gate, taking, named);
         if mode == RevokeMode::End {
             let losing = old.plan.domains.iter().filter(|ssid| comparison.loses(**ssid));
             ending.splice(..0, losing.map(|ssid| (*ssid, "everything".to_owned())));
