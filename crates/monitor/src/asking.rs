@@ -8,11 +8,11 @@
 //! While a call waits, it is on no way through the gate: policy may change, and everything else is
 //! decided. Whatever fails denies.
 
-use crate::call::Asker;
 use audit::{
     Access, Record,
     attempt::{Key, key},
 };
+use mediation::call::Asker;
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
     io::Errno,

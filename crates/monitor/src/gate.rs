@@ -5,15 +5,11 @@
 
 use crate::{
     asking::{Questions, Verdict},
-    call::{Answer, Asker, CallResult},
     exec,
-    file::{self, FileAsker, FileManager},
-    handler::are_known,
     lead::Lead,
     process,
     shared::SocketFiles,
     socket::{self, SocketAsker, SocketManager},
-    state::MonitorState,
 };
 use audit::{
     CallTimes,
@@ -21,6 +17,12 @@ use audit::{
     refused,
 };
 use confine::{Handler, Settled};
+use file_manager::{FileAsker, FileManager};
+use mediation::{
+    call::{Answer, Asker, CallResult},
+    handler::are_known,
+    state::MonitorState,
+};
 use policy_stack::is_compound;
 use rustix::io::Errno;
 use std::{os::fd::OwnedFd, panic::AssertUnwindSafe};
@@ -50,7 +52,7 @@ pub(crate) struct Gate {
 // A call that the filter can trap, and that its object manager does not know, or the other way
 // round, does not compile.
 const _: () = {
-    assert!(are_known(Handler::File, file::CALLS));
+    assert!(are_known(Handler::File, file_manager::CALLS));
     assert!(are_known(Handler::Process, process::CALLS));
     assert!(are_known(Handler::Exec, exec::CALLS));
     assert!(are_known(Handler::Socket, socket::CALLS));
@@ -186,7 +188,7 @@ impl Gate {
         match confine::handler(asker.number) {
             // Of the requests of ioctl(2), one is about process groups.
             _ if process::is_foreground(&asker) => process::set_foreground(asker),
-            Some(Handler::File) => file::decide(FileAsker { asker, files, claims }),
+            Some(Handler::File) => file_manager::decide(FileAsker { asker, files, claims }),
             Some(Handler::Process) => process::decide(asker),
             Some(Handler::Exec) => exec::decide(FileAsker { asker, files, claims }),
             Some(Handler::Socket) => {

@@ -14,30 +14,21 @@
 #![forbid(unsafe_code)]
 
 mod asking;
-mod call;
 mod exec;
-mod file;
 mod gate;
-mod handler;
-mod inside;
 mod lead;
-mod manager;
 mod process;
 mod revoke;
 mod run;
 mod shared;
-mod signal;
 mod socket;
-mod state;
-mod subject;
-mod tracking;
 
 pub use asking::{Asking, Question, Verdict};
 pub use audit::{CallTime, Deed, DeedKind, Planted, Record, Trail, Watch, Why};
 pub use avc::Stats;
 pub use flask::visible;
-pub use inside::{CompileInner, InnerPolicy, InsideError};
+pub use mediation::inside::{CompileInner, InnerPolicy, InsideError};
+pub use mediation::subject::connection::Connector;
 pub use process::ProcessStatus;
 pub use revoke::{Action, ApplyError, ByName, Control, Held, Hold, Holder, Receipt, RevokeMode};
 pub use run::{Enforce, Job, Report, RunError, run};
-pub use subject::connection::Connector;

@@ -2,15 +2,10 @@
 
 use crate::{
     asking::{Asking, Questions},
-    file::{FileManager, Outside, PathCache},
     gate::Gate,
-    inside::Inside,
     lead::Lead,
-    manager::{Caches, Manager},
     revoke::Control,
     socket::{Endpoints, KeptSockets, Peers, SocketManager},
-    state::{MonitorState, Records},
-    subject::Processes,
 };
 use arc_swap::ArcSwap;
 use audit::{
@@ -22,8 +17,15 @@ use confine::{
     ConfineError, Confinement, KernelPolicy, PRIVATE, PolicyState, Request, Settled,
     launch::{self, CommandStatus, Namespaces, Started},
 };
+use file_manager::{FileManager, Outside, PathCache};
 use flask::SecurityServer;
 use inode_labels::{Claims, Labels, Private, Status};
+use mediation::{
+    inside::Inside,
+    manager::{Caches, Manager},
+    state::{MonitorState, Records},
+    subject::Processes,
+};
 use policy_stack::Stack;
 use rustix::{
     fs::{CWD, Mode as Permissions, OFlags},

@@ -2,13 +2,11 @@
 //! (`PT_INTERP` of elf(5)). It is executed before the program is, and bears no name in the call.
 
 use super::refusals::Why;
-use crate::{
-    call::Asker,
-    file::{Seen, Target},
-};
 use avc::Hint;
+use file_manager::{Seen, Target};
 use flask::{AccessVector, FileKind, perm};
 use inode_labels::Status;
+use mediation::call::Asker;
 use proc::Mapping;
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, ResolveFlags, openat2},

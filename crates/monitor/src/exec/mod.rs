@@ -4,18 +4,18 @@ mod loader;
 mod refusals;
 mod verify;
 
-use crate::{
+use audit::Refusal;
+use avc::Hint;
+use confine::{computed, entered};
+use file_manager::{Attempt, FileAsker, New, Seen, stays_plain};
+use flask::{Class, Sid, perm};
+use landlock::AccessFs;
+use mediation::{
     call::{Answer, Asker, CallResult},
-    file::{Attempt, FileAsker, New, Seen, stays_plain},
     manager::Request,
     subject::proc_files,
     tracking::{begin_inside, begin_tracking},
 };
-use audit::Refusal;
-use avc::Hint;
-use confine::{computed, entered};
-use flask::{Class, Sid, perm};
-use landlock::AccessFs;
 use proc::path_of;
 use refusals::{Why, refuse};
 use rustix::{

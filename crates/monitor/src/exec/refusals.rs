@@ -1,7 +1,7 @@
 //! Execs that fail whatever policy says: each is on record, with what to do instead.
 
-use crate::call::Asker;
 use audit::Refusal;
+use mediation::call::Asker;
 use proc::path_of;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;

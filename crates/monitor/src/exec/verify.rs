@@ -6,16 +6,16 @@ use super::{
     refusals::{Why, refuse},
     script,
 };
-use crate::{
-    call::{Answer, Asker, CallResult},
-    file::Seen,
-    signal::kill,
-    subject,
-};
 use avc::Hint;
+use file_manager::Seen;
 use flask::{Class, Question, Sid, perm};
 use inode_labels::Status;
 use landlock::AccessFs;
+use mediation::{
+    call::{Answer, Asker, CallResult},
+    signal::kill,
+    subject,
+};
 use rustix::{
     fs::{Mode, OFlags},
     io::{Errno, Result},

@@ -2,12 +2,12 @@
 //! the time that the caller gets to make the call, which may be as late as it likes (`SCHED_IDLE`),
 //! the number may be that of a process in another domain, or outside.
 
-use crate::{
+use audit::Refusal;
+use mediation::{
     call::{Answer, Asker, CallResult},
     signal::kill,
     subject::{LabelGeneration, is_gone, label_generation},
 };
-use audit::Refusal;
 use rustix::io::{Errno, Result};
 use supervisor::{
     KeptNumber,

@@ -5,11 +5,11 @@
 //! and which group has the terminal now; whatever the descriptor stands for by the time that the
 //! kernel looks, it acts on no other.
 
-use crate::{
+use audit::Refusal;
+use mediation::{
     call::{Answer, Asker, CallResult},
     state::MonitorState,
 };
-use audit::Refusal;
 use rustix::{
     fs::FileType,
     io::{Errno, Result},

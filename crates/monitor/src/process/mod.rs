@@ -7,9 +7,9 @@ mod send;
 
 pub(crate) use foreground::{is_foreground, set_foreground};
 
-use crate::{
+use mediation::{
     call::{Answer, Asker, CallResult},
-    handler::decides,
+    decides,
     state::MonitorState,
     subject::label_of,
 };
@@ -47,7 +47,7 @@ pub(crate) fn all(state: &MonitorState) -> Result<Vec<ProcessStatus>> {
     Ok(inside.filter_map(status).collect())
 }
 
-decides! { asker: Asker<'_>,
+decides! { pub(crate) asker: Asker<'_>,
     fork | vfork | clone => others::fork(asker),
     kill | tkill | tgkill | rt_sigqueueinfo | rt_tgsigqueueinfo | pidfd_send_signal
     | pidfd_open => others::signal(asker),

@@ -1,14 +1,14 @@
 //! What one process may do to another, and forking.
 
 use super::{attach, send};
-use crate::{
+use avc::Hint;
+use flask::{AccessVector, Class, InitialSid, Sid, perm};
+use mediation::{
     call::{Answer, Asker, CallResult},
     manager::Request,
     subject::{is_gone, subject_of, watch},
     tracking::begin_tracking,
 };
-use avc::Hint;
-use flask::{AccessVector, Class, InitialSid, Sid, perm};
 use proc::{Identity, path_of};
 use rustix::{
     fs::OFlags,

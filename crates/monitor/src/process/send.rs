@@ -3,7 +3,7 @@
 //! call, the number may be that of a process in another domain. So the monitor signals whom it has
 //! asked about, by a descriptor, and says who has signalled.
 
-use crate::call::{Answer, Asker, CallResult, PIDFD_THREAD};
+use mediation::call::{Answer, Asker, CallResult, PIDFD_THREAD};
 use proc::Identity;
 use rustix::{
     io::{Errno, Result},

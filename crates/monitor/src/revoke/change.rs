@@ -12,8 +12,9 @@ use super::{
     receipt::{Action, Held, Holder, Receipt, RevokeMode},
     repair::repair,
 };
-use crate::{gate::Gate, signal::send, subject::outer_label_of};
+use crate::gate::Gate;
 use flask::Sid;
+use mediation::{signal::send, subject::outer_label_of};
 use rustix::{
     io::{Errno, Result},
     process::Signal,

@@ -1,12 +1,10 @@
 //! What a process holds that policy does not grant any more.
 
-use super::{
-    naming::NamedFiles,
-    receipt::{Action, Held},
-    sockets::descriptor,
-};
-use crate::{file::class_of, gate::Gate};
+use super::receipt::{Action, Held};
+use super::{naming::NamedFiles, sockets::descriptor};
+use crate::gate::Gate;
 use confine::PolicyState;
+use file_manager::class_of;
 use flask::{AccessVector, Class, Decision, Question, Sid, perm};
 use inode_labels::{FileRef, Label, Status};
 use proc::{DescriptorInfo, Watch, named};

@@ -15,17 +15,19 @@ mod taking;
 use crate::{
     asking::Verdict,
     gate::Gate,
-    inside::CompileInner,
     process::{self, ProcessStatus},
-    subject::{
-        self,
-        connection::{self, Connector},
-    },
 };
 use confine::{Conflict, ReadError};
 use flask::{SecurityServer, Unreachable};
 pub use hold::Hold;
 use hold::{freeze, hold};
+use mediation::{
+    inside::CompileInner,
+    subject::{
+        self,
+        connection::{self, Connector},
+    },
+};
 pub use naming::ByName;
 use naming::NamedFiles;
 pub use receipt::{Action, Held, Holder, Receipt, RevokeMode};

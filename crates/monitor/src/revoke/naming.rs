@@ -1,8 +1,8 @@
 //! Files that whoever makes a change names.
 
 use super::held::Comparison;
-use crate::file::class_of;
 use confine::file_kind;
+use file_manager::class_of;
 use flask::{AccessVector, FileKind, FileRule, Sid};
 use inode_labels::RuleChange;
 use labelling::{BadRule, PathRules, stem_dir};

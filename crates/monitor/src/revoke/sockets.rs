@@ -4,9 +4,11 @@ use super::{
     held::{Comparison, Finding, Subject, USES},
     receipt::Held,
 };
-use crate::{call::PIDFD_THREAD, file::class_of, socket::class_of as socket_class};
+use crate::socket::class_of as socket_class;
+use file_manager::class_of;
 use flask::{AccessVector, Class, InitialSid, perm};
 use inode_labels::{FileRef, Status};
+use mediation::call::PIDFD_THREAD;
 use proc::{named, path_of};
 use rustix::{
     fs::FileType,

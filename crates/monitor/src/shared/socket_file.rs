@@ -1,12 +1,9 @@
 //! The files that name unix sockets: found and made as files are, for the socket object manager.
 
-use crate::{
-    call::Asker,
-    file::{self, FileAsker, FileManager, Seen},
-    subject::proc_files,
-};
+use file_manager::{Attempt, FileAsker, FileManager, New, Seen, allow_new, has_name};
 use flask::{Class, perm};
 use inode_labels::{CallClaims, FileRef, Status, is_part};
+use mediation::{call::Asker, subject::proc_files};
 use proc::path_of;
 use rustix::{
     fs::{Access, AtFlags, FileType, Mode, OFlags},
@@ -46,7 +43,7 @@ impl<'a> SocketFiles<'a> {
     pub(crate) fn find(self, asker: Asker<'a>, path: &Path) -> Result<(OwnedFd, Seen)> {
         let asker = FileAsker { asker, files: self.files, claims: self.claims };
         let name = Name { dirfd: libc::AT_FDCWD, path, follow: true };
-        let attempt = file::Attempt { name, requested: perm::file::WRITE, new: file::New::Socket };
+        let attempt = Attempt { name, requested: perm::file::WRITE, new: New::Socket };
         let ended = |errno| attempt.ended(asker, errno).errno;
         let found = walk(asker.caller, name).map_err(ended)?;
         proc_files::allow(*asker, &found)?;
@@ -71,7 +68,7 @@ impl<'a> SocketFiles<'a> {
             return Err(writable.err().unwrap_or(Errno::CONNREFUSED));
         }
         // What lies beyond the longest path has a name, too.
-        if file::has_name(*asker, &held) == Ok(false) {
+        if has_name(*asker, &held) == Ok(false) {
             // A socket that a descriptor is of, by its link in `/proc`: bound to no file.
             return Err(Errno::CONNREFUSED);
         }
@@ -90,7 +87,7 @@ impl<'a> SocketFiles<'a> {
         let name = Name { dirfd: libc::AT_FDCWD, path, follow: false };
         let Found { entry, object, .. } = walk(asker.caller, name)?;
         let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
-        let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
+        let sid = allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
         let before = supervisor::clock::last_tick();
         let parent_path = path_of(&asker.state.targets.tree, &parent)?;
         // Led elsewhere below the directory, it would be what was not decided.

@@ -1,10 +1,10 @@
 //! Labels of addresses with ports, and which of them were decided about.
 
 use super::{own::OwnNames, ports::OwnPorts, seen::label_of};
-use crate::state::MonitorState;
 use arc_swap::ArcSwap;
 use flask::{Class, LabelRules, Sid};
 use labelling::Networks;
+use mediation::state::MonitorState;
 use rustix::io::Result;
 use std::{
     collections::HashMap,

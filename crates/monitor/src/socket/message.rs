@@ -2,8 +2,8 @@
 //! connecting first.
 
 use super::{Socket, SocketAsker, address_at, control::Control, names, take_port};
-use crate::call::{Answer, CallResult};
 use flask::Class;
+use mediation::call::{Answer, CallResult};
 use rustix::{
     fs::OFlags,
     io::{Errno, Result},

@@ -14,15 +14,15 @@ mod peers;
 mod ports;
 mod seen;
 
-use crate::{
-    call::{Answer, Asker, CallResult},
-    handler::decides,
-    manager::Request,
-    shared::SocketFiles,
-    subject::connection,
-};
+use crate::shared::SocketFiles;
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
+use mediation::{
+    call::{Answer, Asker, CallResult},
+    decides,
+    manager::Request,
+    subject::connection,
+};
 use rustix::{
     io::{Errno, Result},
     net::{SocketType, sockopt::socket_type},
@@ -69,7 +69,7 @@ impl<'a> Deref for SocketAsker<'a> {
     }
 }
 
-decides! { asker: SocketAsker<'_>,
+decides! { pub(crate) asker: SocketAsker<'_>,
     socket => new_socket(asker),
     socketpair => pair::create(asker, class_of(asker.caller.int(0), asker.caller.int(1), asker.caller.int(2))),
     connect => connect(asker),

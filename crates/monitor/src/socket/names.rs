@@ -8,7 +8,7 @@ use super::{
     ports::{self, OwnPort},
     seen::{abstract_label_for, endpoint, owned},
 };
-use crate::{shared::Way, state::MonitorState, subject::connection::PREFIX};
+use crate::shared::Way;
 use audit::Refusal;
 use avc::Hint;
 use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
@@ -16,6 +16,7 @@ use inode_labels::{FileRef, Status};
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
+use mediation::{state::MonitorState, subject::connection::PREFIX};
 use proc::path_of;
 use realpath::path_from;
 use rustix::{

@@ -3,9 +3,9 @@
 //! the socket is.
 
 use super::{Socket, SocketAsker, allow};
-use crate::call::{Answer, CallResult};
 use audit::Refusal;
 use flask::Class;
+use mediation::call::{Answer, CallResult};
 use rustix::io::{Errno, Result};
 use std::os::fd::AsFd;
 

@@ -5,9 +5,9 @@
 //! that bound it, one that it was handed to, or one that was born with it.
 
 use super::KeptSockets;
-use crate::{call::Asker, state::MonitorState};
 use flask::Sid;
 use inode_labels::FileNumber;
+use mediation::{call::Asker, state::MonitorState};
 use rustix::{
     fs::{Mode, OFlags},
     io::{Errno, Result},

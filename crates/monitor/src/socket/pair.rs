@@ -1,9 +1,9 @@
 //! Pairs of sockets.
 
 use super::SocketAsker;
-use crate::call::{Answer, CallResult};
 use avc::Hint;
 use flask::{Class, Question, perm};
+use mediation::call::{Answer, CallResult};
 use rustix::{
     io::Errno,
     net::{AddressFamily, SocketFlags, SocketType, socketpair},

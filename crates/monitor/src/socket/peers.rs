@@ -2,9 +2,9 @@
 //! the peer may lead to somebody else, or to nobody.
 
 use super::{SocketManager, kept::held};
-use crate::state::MonitorState;
 use flask::{FileKind, InitialSid, Sid};
 use inode_labels::{FileRef, Labels, Status};
+use mediation::state::MonitorState;
 use proc::ProcessTree;
 use realpath::path_from;
 use rustix::{

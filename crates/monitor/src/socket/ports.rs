@@ -7,8 +7,8 @@
 //! has come to an end. A server that would listen at every interface listens at the loopback alone.
 
 use super::{Socket, SocketAsker, SocketManager, allow, own::BoundSocket, seen::owned};
-use crate::state::MonitorState;
 use flask::{AccessVector, Class, Question, Sid, perm};
+use mediation::state::MonitorState;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, Result},

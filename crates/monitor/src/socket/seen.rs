@@ -4,9 +4,9 @@ use super::{
     SocketAsker,
     peers::{abstract_label, abstract_label_by},
 };
-use crate::call::Asker;
 use flask::{Class, Protocol, Question, SecurityServer, Sid};
 use labelling::Networks;
+use mediation::call::Asker;
 use rustix::io::{Errno, Result};
 use std::net::IpAddr;
 

@@ -69,7 +69,7 @@ pub(crate) fn is_inside() -> bool {
 
 /// Whether this process has entered a domain of the run around it, where a command would have that
 /// one's rights and not those that a run begins with: the mark by which the monitor knows its
-/// processes (`monitor/src/subject/mark.rs`) holds the number of the entry.
+/// processes (`mediation/src/subject/mark.rs`) holds the number of the entry.
 fn has_entered() -> bool {
     getrlimit(Resource::Locks).current.is_some_and(|mark| mark >> 32 != 0)
 }

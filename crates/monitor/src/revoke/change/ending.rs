@@ -1,11 +1,8 @@
 //! Processes that end by a change, for what cannot be taken from them.
 
 use super::{Finding, LATE, PolicyTransition, Subject};
-use crate::{
-    revoke::receipt::{Action, Held},
-    signal::send,
-    subject::outer_label_of,
-};
+use crate::revoke::receipt::{Action, Held};
+use mediation::{signal::send, subject::outer_label_of};
 use rustix::{io::Errno, process::Signal};
 use std::time::Instant;
 use supervisor::{PAUSE, lives};

@@ -1,0 +1,52 @@
+//! Where a file lies, also where that is deeper than the kernel tells.
+
+use mediation::call::Asker;
+use proc::path_of;
+use rustix::{
+    fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags},
+    io::{Errno, Result},
+};
+use std::{
+    os::fd::{AsFd, BorrowedFd},
+    path::{Path, PathBuf},
+};
+
+/// The path of `fd`, a descriptor of the monitor's. The kernel tells none that is longer than
+/// `PATH_MAX`; of a file there, it is that of its directory, and the name by which the call names
+/// it.
+///
+/// # Errors
+///
+/// `NAMETOOLONG`: nobody can tell.
+pub(crate) fn place_of(asker: Asker<'_>, fd: impl AsFd) -> Result<PathBuf> {
+    match path_of(&asker.state.targets.tree, &fd) {
+        Err(Errno::NAMETOOLONG) => {
+            let named = (0..4).find_map(|n| named_by(asker, n, fd.as_fd()));
+            named.ok_or(Errno::NAMETOOLONG)
+        }
+        told => told,
+    }
+}
+
+/// The path of `fd`, if argument `n` is a name of it: whatever else it may be, the file that it
+/// leads to is compared.
+fn named_by(asker: Asker<'_>, n: usize, fd: BorrowedFd<'_>) -> Option<PathBuf> {
+    let path = asker.caller.path(n).ok()?;
+    let name = path.file_name()?;
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    let bases = [n.checked_sub(1).map(|n| asker.caller.int(n)), Some(libc::AT_FDCWD)];
+    bases.into_iter().flatten().find_map(|base| {
+        let base = asker.caller.base(base).ok()?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let base = if path.is_absolute() { CWD } else { base.as_fd() };
+        let limits = ResolveFlags::NO_MAGICLINKS;
+        let above = above.unwrap_or(Path::new("."));
+        let above = rustix::fs::openat2(base, above, flags, Mode::empty(), limits).ok()?;
+        let found = rustix::fs::statat(&above, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let wanted = rustix::fs::fstat(fd).ok()?;
+        let is_it = (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino);
+        is_it
+            .then(|| path_of(&asker.state.targets.tree, &above).ok())?
+            .map(|above| above.join(name))
+    })
+}

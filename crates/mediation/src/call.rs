@@ -1,0 +1,178 @@
+//! A trapped call with its subject: what it asks for, and with whose rights it is made.
+
+use crate::{
+    manager::{Denied, Manager, Request},
+    state::MonitorState,
+};
+use audit::{Access, Refusal, attempt};
+use flask::Question;
+use rustix::{
+    fs::{Mode, OFlags},
+    io::{self, Errno},
+    process::{Gid, Pid, PidfdFlags, PidfdGetfdFlags},
+    thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities},
+};
+use std::collections::BTreeSet;
+use supervisor::{Caller, Targets, closing::Duplicate, missing_capabilities, thread};
+use syscalls::Sysno;
+
+pub use supervisor::{Answer, CallResult};
+
+/// A call with its subject.
+#[derive(Clone, Copy)]
+pub struct Asker<'a> {
+    /// What deciding takes.
+    pub state: &'a MonitorState,
+    /// The thread that waits for the answer.
+    pub caller: Caller<'a>,
+    /// The label of its process.
+    pub ssid: flask::Sid,
+    /// Which call it is.
+    pub number: Sysno,
+}
+
+/// `PIDFD_THREAD` of `linux/pidfd.h`, which is `O_EXCL`.
+pub const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
+
+impl Asker<'_> {
+    /// Runs `make` under the caller's file mode creation mask. It must not wait for others.
+    pub fn with_umask<T>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let mask = Mode::from_bits_retain(self.caller.identity()?.umask);
+        self.state.on_behalf.fs_state.with_umask(mask, make)
+    }
+
+    /// The same in the caller's working directory.
+    pub fn in_cwd<T>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let mask = Mode::from_bits_retain(self.caller.identity()?.umask);
+        let places = (self.caller.cwd()?, &self.state.targets.tree.own_fds);
+        self.state.on_behalf.fs_state.in_cwd(places, mask, make)
+    }
+
+    /// Asks whether the subject may; records what policy wants recorded. No answer is a denial.
+    pub fn ask(&self, manager: &Manager, request: &Request<'_>) -> Result<(), Denied> {
+        if !manager.decides {
+            return Ok(());
+        }
+        let &Request { tsid, tclass, requested, hint, object } = request;
+        let question = Question { ssid: self.ssid, tsid, tclass };
+        let verdict = manager.avc.has_perm(question, requested, hint).ok();
+        let granted = verdict.is_some_and(|verdict| verdict.granted());
+        let audit = verdict.is_none_or(|verdict| !verdict.audit.is_empty());
+        let trail = &self.state.records.audit;
+        let lent = !granted && attempt::is_lent(question, requested, object);
+        if audit || trail.wants_everything() {
+            let (object, granted, quiet) = (object(), granted || lent, !audit || lent);
+            let access = Access { question, requested, verdict, granted, quiet, object };
+            let known = if granted || quiet { Some(access) } else { attempt::defer(access) };
+            if let Some(access) = known {
+                trail.record(self.caller, self.number, &access);
+            }
+        }
+        if granted || lent {
+            self.state.records.deeds.note((self.caller, self.number), tclass, requested, object);
+            return Ok(());
+        }
+        missing_capabilities::note_denial();
+        Err(Denied)
+    }
+
+    /// Rights that the kernel refuses the subject exactly where policy does: it may make such calls
+    /// itself. The kernel knows nothing of runs inside.
+    pub fn exact(&self) -> confine::Rights {
+        if self.is_inside() { confine::Rights::empty() } else { self.state.exact() }
+    }
+
+    /// Records a refusal that policy has no say in; the errno that the program sees.
+    pub fn refuse(&self, refusal: &Refusal) -> Errno {
+        self.state.records.audit.refuse(self.caller, (self.ssid, self.number), refusal);
+        missing_capabilities::note_denial();
+        refusal.errno
+    }
+
+    /// Makes a call until it is done, or the caller has something else to do; with its result,
+    /// whether policy has changed since it was decided.
+    pub fn wait<T>(&self, make: impl Fn() -> io::Result<T>) -> io::Result<(T, bool)> {
+        let Targets { listener, quiesce, .. } = &self.state.targets;
+        let wait = || quiesce.waits.until_done(self.caller, listener, make);
+        quiesce.outside(self.caller.call, wait)
+    }
+
+    /// A duplicate of descriptor `fd` of the calling thread.
+    pub fn duplicate(&self, fd: i32) -> io::Result<Duplicate> {
+        let &proc::Identity { pid, inner_pid, inner_tid, .. } = self.caller.identity()?;
+        let number = |id: u32| Pid::from_raw(id.cast_signed()).ok_or(Errno::SRCH);
+        let tid = self.caller.call.tid;
+        let pidfd = if inner_pid == inner_tid {
+            rustix::process::pidfd_open(number(pid)?, PidfdFlags::empty())?
+        } else {
+            // A thread may have a table of its own (`CLOSE_RANGE_UNSHARE`).
+            match rustix::process::pidfd_open(number(tid)?, PIDFD_THREAD) {
+                // Before Linux 6.9 there are only descriptors of processes.
+                Err(Errno::INVAL) if thread::same_descriptors(tid, pid) => {
+                    rustix::process::pidfd_open(number(pid)?, PidfdFlags::empty())?
+                }
+                Err(Errno::INVAL) => return Err(Errno::BADF),
+                opened => opened?,
+            }
+        };
+        let fd = match rustix::process::pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty()) {
+            Err(Errno::PERM) => return Err(self.refuse(&out_of_reach(self.number, fd))),
+            fd => Duplicate::from(fd?),
+        };
+        // Else the caller is dead, and the descriptor may be that of whoever got its PID.
+        if self.state.targets.listener.is_valid(self.caller.call.id) {
+            Ok(fd)
+        } else {
+            Err(Errno::SRCH)
+        }
+    }
+
+    /// Refuses to act on behalf of a process that has changed its IDs since it was launched: the
+    /// monitor has only its own to act with.
+    pub fn same_ids(&self) -> io::Result<()> {
+        if !self.state.on_behalf.ids_change {
+            return Ok(());
+        }
+        let identity = self.caller.identity()?;
+        let own_groups = rustix::process::getgroups()?.into_iter().map(Gid::as_raw);
+        let own_groups: BTreeSet<u32> = own_groups.collect();
+        let groups =
+            self.caller.tree.proc.status(self.caller.call.tid)?.groups().ok_or(Errno::SRCH)?;
+        let same =
+            (identity.fsuid, identity.fsgid) == self.state.on_behalf.ids && own_groups == groups;
+        if same { Ok(()) } else { Err(Errno::PERM) }
+    }
+
+    /// Whether the caller has a capability in effect that a profile has granted.
+    pub fn has_capability(&self, capability: CapabilitySet) -> bool {
+        let has = |who: &proc::Identity| who.capabilities & capability.bits() != 0;
+        self.state.on_behalf.capabilities & capability.bits() != 0
+            && self.caller.identity().is_ok_and(has)
+    }
+
+    /// Puts in effect, in this thread, those of the sandbox's capabilities that the caller has in
+    /// effect.
+    pub fn take_capabilities(&self) -> io::Result<()> {
+        if self.state.on_behalf.capabilities == 0 {
+            return Ok(());
+        }
+        let sets = capabilities(None)?;
+        let wanted = self.caller.identity()?.capabilities & self.state.on_behalf.capabilities;
+        let effective = CapabilitySet::from_bits_retain(wanted) & sets.permitted;
+        set_capabilities(None, CapabilitySets { effective, ..sets })
+    }
+}
+
+/// What is said where the kernel hands out no descriptor of the caller's.
+fn out_of_reach(call: Sysno, fd: i32) -> Refusal {
+    Refusal {
+        errno: Errno::PERM,
+        by: "a filter around Dewar",
+        tclass: "fd",
+        missing: call.name(),
+        object: format!("descriptor {fd}"),
+        reason: "the call is made on a duplicate of the descriptor, and the filter that Dewar itself runs under (a container's?) \
+                 refuses pidfd_getfd(2)",
+        instead: "have the container allow it: Docker does with --cap-add SYS_PTRACE",
+    }
+}

@@ -1,0 +1,163 @@
+//! The file by which a process asks for a run inside, and the socket that it is answered by.
+//!
+//! Its name is after those files by which other security modules are told the label of the next
+//! program (`/proc/PID/attr/NAME/exec` of proc(5)). No kernel has it.
+
+use super::{Inside, InsideError, Requester, lock};
+use crate::{
+    call::{Answer, Asker, CallResult},
+    subject::{self, label_generation},
+};
+use rustix::io::{Errno, Result};
+use std::{
+    io::{self, Read as _, Write as _},
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+const NAME: &str = "/proc/self/attr/dewar/exec";
+
+/// The longest policy that is read: several times as long as that of any shipped profile.
+const MOST_BYTES: usize = 4 << 20;
+
+/// How long a process may take to send it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Requests that can be open at once, each with a thread of the monitor.
+const MOST_OPEN: usize = 8;
+
+/// Requests that may come at once, and how long it takes until there may be one more.
+const BURST: u32 = 64;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Requests that may still come: compiling takes time that is nobody's in the sandbox.
+#[derive(Debug, Default)]
+pub(super) struct Allowance {
+    /// Since when it is full, or would be.
+    full: Option<Instant>,
+}
+
+impl Allowance {
+    fn take(&mut self, now: Instant) -> bool {
+        let full = self.full.unwrap_or(now).max(now) + PAUSE;
+        let may = full <= now + PAUSE * BURST;
+        if may {
+            self.full = Some(full);
+        }
+        may
+    }
+}
+
+/// Whether a file is opened to ask.
+pub fn is_request(path: &Path, writes: bool) -> bool {
+    writes && path.as_os_str() == NAME
+}
+
+/// Opens the socket.
+pub fn request(asker: Asker<'_>) -> CallResult {
+    let state = asker.state;
+    let inside = &state.inside;
+    if inside.compile.get().is_none() {
+        return Err(Errno::NOENT);
+    }
+    let pid = asker.caller.identity()?.pid;
+    let generation = label_generation(state, pid)?;
+    let who = Requester { pid, generation, ssid: asker.ssid };
+    if !state.targets.listener.is_valid(asker.caller.call.id) {
+        return Err(Errno::SRCH);
+    }
+    if !lock(&inside.allowance).take(Instant::now()) {
+        return Err(Errno::AGAIN);
+    }
+    let slot = Slot::take(inside)?;
+    inside.collect(state);
+    let marked = subject::are_marked(state);
+    let (ours, theirs) = UnixStream::pair().map_err(|_| Errno::NFILE)?;
+    let serve = move || answer(&slot, ours, who, marked);
+    let thread = std::thread::Builder::new().name("inside".into());
+    thread.spawn(serve).map_err(|_| Errno::AGAIN)?;
+    Ok(Answer::Open { fd: OwnedFd::from(theirs), cloexec: true })
+}
+
+/// One of the requests that can be open.
+struct Slot(Arc<Inside>);
+
+impl Slot {
+    fn take(inside: &Arc<Inside>) -> Result<Self> {
+        let slot = Self(Arc::clone(inside));
+        if inside.open.fetch_add(1, Ordering::AcqRel) >= MOST_OPEN {
+            return Err(Errno::AGAIN);
+        }
+        Ok(slot)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn answer(slot: &Slot, mut stream: UnixStream, who: Requester, marked: bool) {
+    let admitted = match marked {
+        true => {
+            read(&mut stream).map_err(InsideError::from).and_then(|bytes| slot.0.admit(who, &bytes))
+        }
+        false => Err(InsideError::Unmarked),
+    };
+    let (word, text) = match &admitted {
+        Ok(context) => {
+            let shown = if slot.0.hides_names() { "hidden" } else { "named" };
+            ("in", format!("{context} {shown}"))
+        }
+        Err(error) => ("no", error.to_string()),
+    };
+    // Whoever has asked may have gone.
+    let _ = stream.set_write_timeout(Some(PATIENCE));
+    let _ = stream.write_all(format!("{word} {}\n", flask::visible(&text)).as_bytes());
+}
+
+/// Everything until the other side has said all.
+fn read(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + PATIENCE;
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 1 << 14]);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut buffer) {
+            Ok(0) => return Ok(bytes),
+            Ok(count) => bytes.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if bytes.len() > MOST_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_come_in_a_burst_and_then_one_at_a_time() {
+        let (mut allowance, now) = (Allowance::default(), Instant::now());
+        assert_eq!((0..1000).filter(|_| allowance.take(now)).count(), BURST as usize);
+        assert!(allowance.take(now + PAUSE));
+        assert!(!allowance.take(now + PAUSE));
+    }
+
+    #[test]
+    fn only_a_file_that_is_written_to_asks() {
+        assert!(is_request(Path::new(NAME), true));
+        for (path, writes) in [(NAME, false), ("/proc/self/attr/exec", true), ("exec", true)] {
+            assert!(!is_request(Path::new(path), writes), "{path}");
+        }
+    }
+}

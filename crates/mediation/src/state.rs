@@ -1,0 +1,60 @@
+//! What all object managers share: the processes, the policy, labels, caches, the audit trail.
+//!
+//! An object manager sees this and what it owns, not the gate and not another manager.
+
+use crate::{inside::Inside, manager::Caches, subject::Processes};
+use arc_swap::ArcSwap;
+use audit::{Audit, Deeds, Remarks, attempt};
+use confine::PolicyState;
+use confine::Rights;
+use flask::SecurityServer;
+use inode_labels::Labels;
+use std::sync::{Arc, atomic::AtomicI32};
+use supervisor::{OnBehalf, Targets};
+
+/// What deciding a call takes, whoever decides it.
+pub struct MonitorState {
+    /// The threads of the sandbox, and the way in for their calls.
+    pub targets: Targets,
+    /// Who decides.
+    pub server: Arc<dyn SecurityServer>,
+    /// What is told.
+    pub records: Records,
+    /// What the policy in force comes to on this machine.
+    pub policy: ArcSwap<PolicyState>,
+    /// The labels of files.
+    pub labels: Labels,
+    /// The labels of processes.
+    pub subjects: Processes,
+    /// What was decided.
+    pub caches: Caches,
+    /// The process group that the run has last made the foreground of the terminal; 0 for none.
+    pub foreground: AtomicI32,
+    /// As whom, and where, calls are made on a program's behalf.
+    pub on_behalf: OnBehalf,
+    /// The runs inside of this one.
+    pub inside: Arc<Inside>,
+}
+
+/// What is told of the run.
+pub struct Records {
+    /// Decisions, denials and refusals.
+    pub audit: Arc<Audit>,
+    /// What was granted to be written, executed and contacted.
+    pub deeds: Deeds,
+    /// What is denied to nobody, and may still be why a program fails.
+    pub remarks: Remarks,
+}
+
+impl MonitorState {
+    /// Rights that the kernel refuses exactly where policy does: the program may make such calls
+    /// itself.
+    pub fn exact(&self) -> Rights {
+        if attempt::lends() {
+            return Rights::empty();
+        }
+        let policy = self.policy.load();
+        let exactness = &policy.exactness;
+        if self.subjects.are_alike() { exactness.first } else { exactness.all }
+    }
+}
