@@ -56,15 +56,7 @@ impl Stage {
 
     /// Starts the daemon, and waits until it listens.
     pub(super) fn start(&mut self) {
-        let command = &mut self.command(&[
-            "daemon",
-            "--report-after",
-            "0.1",
-            "--freeze-after",
-            "0.4",
-            "--kill-after",
-            "2",
-        ]);
+        let command = &mut self.command(&["daemon"]);
         self.daemon = Some(command.stderr(Stdio::null()).spawn().expect("started"));
         wait_until("the daemon listens", || self.say(&["daemon", "--runs"]).status == Some(0));
     }
