@@ -75,6 +75,11 @@ impl BitSet {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
+    /// How many words of memory the set takes, and one for itself.
+    pub(crate) const fn words(&self) -> usize {
+        1 + self.0.len()
+    }
+
     /// The numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.0

@@ -185,3 +185,36 @@ fn text_that_could_steer_a_terminal_is_refused_and_not_repeated() {
     assert!(shown.contains("(allow a b c)"), "{shown}");
     assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
 }
+
+#[test]
+fn names_cannot_stand_for_more_than_memory_holds() {
+    let names = |kind: &str, count: usize| {
+        (0..count).map(|n| format!("({kind} x{n:x})")).collect::<String>()
+    };
+    let order = |kind: &str, count: usize| {
+        let names: Vec<String> = (0..count).map(|n| format!("x{n:x}")).collect();
+        format!("({kind} ({}))", names.join(" "))
+    };
+    let last = |count: usize| format!("x{:x}", count - 1);
+    // Each has few members, and the last of many names among them.
+    let sets: String = (0..20_000)
+        .map(|n| format!("(typeattribute a{n})(typeattributeset a{n} ({}))", last(20_000)))
+        .collect();
+    let users: String = (0..20_000)
+        .map(|n| format!("(user u{n})(userlevel u{n} (s0 ({})))", last(60_000)))
+        .collect();
+    let levels = names("category", 60_000)
+        + &order("categoryorder", 60_000)
+        + "(sensitivity s0)(sensitivityorder (s0))(sensitivitycategory s0 (all))";
+    for text in [
+        names("type", 150_000),
+        names("role", 150_000),
+        names("type", 20_000) + &sets,
+        levels + &users,
+    ] {
+        let errors = cil::compile(&[("hostile.cil", &text)]).expect_err("refused");
+        let messages: Vec<&str> = errors.errors().iter().map(|error| error.message()).collect();
+        let refused = messages.iter().filter(|message| message.contains("more memory than"));
+        assert_eq!(refused.count(), 1, "{messages:?}");
+    }
+}

@@ -115,7 +115,9 @@ impl Builder<'_> {
         space: Space,
         node: Node,
     ) -> Result<BitSet, Failure> {
-        set(self.tree, node, &mut Known { builder: self, at, space })
+        let members = set(self.tree, node, &mut Known { builder: self, at, space })?;
+        self.spend(node, members.words())?;
+        Ok(members)
     }
 
     /// The type or attribute that the word at `node` names; an unnamed argument becomes an
@@ -222,7 +224,9 @@ impl Members<'_, '_> {
                 Err(failure) => report.fail(self.builder.containers, s.at, failure),
             }
         }
-        let spent = definitions.first().map(|s| self.builder.spend(s.node, members.len()));
+        let spent = definitions
+            .first()
+            .map(|s| self.builder.spend(s.node, members.len().max(members.words())));
         if let Some(Err(failure)) = spent {
             report.add(failure);
             members = BitSet::new();

@@ -105,6 +105,7 @@ impl Builder<'_> {
         }
         let mut sets = Categories { at: symbol.container, depth, builder: self };
         let value = set(sets.builder.tree, *expression, &mut sets)?;
+        self.spend(*expression, value.words())?;
         self.category_sets.insert(id, value.clone());
         Ok(value)
     }
@@ -122,7 +123,9 @@ impl Builder<'_> {
     /// The categories that the expression at `node` stands for.
     fn categories(&mut self, at: Container, node: Node) -> Result<BitSet, Failure> {
         let mut sets = Categories { at, depth: 0, builder: self };
-        set(sets.builder.tree, node, &mut sets)
+        let categories = set(sets.builder.tree, node, &mut sets)?;
+        self.spend(node, categories.words())?;
+        Ok(categories)
     }
 
     fn named_level(&mut self, s: &LiveStatement) -> Result<(), Failure> {

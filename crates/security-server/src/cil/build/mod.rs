@@ -37,6 +37,10 @@ pub(super) fn build(
     let mut builder = Builder::new(tree, containers, scopes);
     builder.policy.sources = tree.sources.names();
     builder.declare();
+    if let Err(failure) = builder.spend_on_own_sets() {
+        report.add(failure);
+        return builder.policy;
+    }
     let statements = Statements::new(&mut builder, live, report);
     builder.aliases(&statements, report);
     builder.declare_in_order(&statements, report);
@@ -117,6 +121,14 @@ impl<'a> Builder<'a> {
         };
         self.left.set(left);
         Ok(())
+    }
+
+    /// Each type is a set of itself, and each role dominates itself: of many, what the last of them
+    /// takes is much.
+    fn spend_on_own_sets(&self) -> Result<(), Failure> {
+        let own = |count: usize| count.saturating_mul(count / 128);
+        let count = own(self.policy.types.len()) + own(self.policy.roles.len());
+        self.spend(self.containers.get(Container::ROOT).node, count)
     }
 
     /// What the word at `node`, used in `at`, means.

@@ -30,6 +30,7 @@ impl Builder<'_> {
         let [role, types] = self.args(s)?;
         let roles = self.members(s.at, Space::Role, role)?;
         let types = self.members(s.at, Space::Type, types)?;
+        self.spend(s.node, roles.len().saturating_mul(types.words()))?;
         for role in roles.iter() {
             self.policy.roles[role].types.union_with(&types);
         }
@@ -83,6 +84,7 @@ impl Builder<'_> {
         let [user, role] = self.args(s)?;
         let users = self.members(s.at, Space::User, user)?;
         let roles = self.members(s.at, Space::Role, role)?;
+        self.spend(s.node, users.len().saturating_mul(roles.words()))?;
         for user in users.iter() {
             self.policy.users[user].roles.union_with(&roles);
         }
@@ -93,6 +95,7 @@ impl Builder<'_> {
         let [user, level] = self.args(s)?;
         let users = self.members(s.at, Space::User, user)?;
         let level = self.level(s.at, level)?;
+        self.spend(s.node, users.len().saturating_mul(level.cats.words()))?;
         for user in users.iter() {
             self.policy.users[user].level = Some(level.clone());
         }
@@ -103,6 +106,8 @@ impl Builder<'_> {
         let [user, range] = self.args(s)?;
         let users = self.members(s.at, Space::User, user)?;
         let range = self.range(s.at, range)?;
+        let words = range.low.cats.words() + range.high.cats.words();
+        self.spend(s.node, users.len().saturating_mul(words))?;
         for user in users.iter() {
             self.policy.users[user].range = Some(range.clone());
         }

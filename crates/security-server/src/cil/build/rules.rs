@@ -131,7 +131,10 @@ impl Builder<'_> {
             Target::Type(id) => (Some(self.policy.types[id.index()].members.clone()), false),
         };
         let text = self.tree.sources.snippet(s.node.offset);
-        self.spend(s.node, (text.len() + words(&sources) + targets.as_ref().map_or(0, words)) / 4)?;
+        self.spend(
+            s.node,
+            (text.len() + sources.words() + targets.as_ref().map_or(0, BitSet::words)) / 4,
+        )?;
         Ok(Neverallow {
             sources,
             targets,
@@ -196,7 +199,7 @@ impl Builder<'_> {
                 sources.iter().map(one).collect()
             }
         };
-        let cells: usize = pairs.iter().map(|(sources, _)| words(sources)).sum();
+        let cells: usize = pairs.iter().map(|(sources, _)| sources.words()).sum();
         self.spend(s.node, cells.saturating_mul(classes.len()))?;
         let transitions = &mut self.policy.name_transitions;
         for (sources, target) in pairs {
@@ -237,7 +240,7 @@ impl Builder<'_> {
         let targets = self.members(s.at, Space::Type, target)?;
         let classes = self.class_list(s.at, classes)?;
         let range = self.range(s.at, range)?;
-        let each = 2 + words(&range.low.cats) + words(&range.high.cats);
+        let each = 2 + range.low.cats.words() + range.high.cats.words();
         self.spend(s.node, product(&sources, Some(&targets), &classes).saturating_mul(each))?;
         for source in sources.iter().map(TypeId::at) {
             for target in targets.iter().map(TypeId::at) {
@@ -299,11 +302,6 @@ impl Builder<'_> {
         }
         Ok(())
     }
-}
-
-/// How many words of memory a set takes, and one for itself.
-fn words(set: &BitSet) -> usize {
-    1 + set.last().map_or(0, |last| last / 64 + 1)
 }
 
 /// How many rules a rule on sets stands for; without targets, on each source itself.
