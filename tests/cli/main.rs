@@ -18,6 +18,7 @@ mod guarded;
 mod help;
 mod hostile;
 mod input;
+mod inside;
 mod install;
 mod keyboard;
 mod learn;

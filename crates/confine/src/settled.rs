@@ -169,6 +169,13 @@ impl Settled {
         self.traps.looks
     }
 
+    /// Whether what datagrams reach in the internet is decided: in a network of the run's own it
+    /// need not be.
+    #[must_use]
+    pub fn datagrams_are_decided(&self) -> bool {
+        self.traps.datagrams
+    }
+
     /// What `now` takes while the kernel goes on granting it.
     ///
     /// # Errors

@@ -170,6 +170,12 @@ impl Inside {
         self.settled.was_missing(path)
     }
 
+    /// Whether it is decided what datagrams of the run around reach.
+    #[must_use]
+    pub fn datagrams_are_decided(&self) -> bool {
+        self.settled.datagrams_are_decided()
+    }
+
     /// Whether what a run inside hides does not even show by its name.
     fn hides_names(&self) -> bool {
         self.settled.looks_are_decided()

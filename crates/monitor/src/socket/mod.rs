@@ -15,6 +15,7 @@ mod ports;
 mod seen;
 
 use crate::shared::SocketFiles;
+use audit::Refusal;
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
 use mediation::{
@@ -127,9 +128,26 @@ fn new_socket(asker: SocketAsker<'_>) -> CallResult {
 }
 
 fn create(asker: SocketAsker<'_>, class: Class) -> CallResult {
+    let sends = matches!(class, Class::UdpSocket | Class::RawipSocket);
+    if sends && asker.is_inside() && !asker.state.inside.datagrams_are_decided() {
+        return Err(asker.refuse(&undecided_inside(class)));
+    }
     allow(asker, class, asker.ssid, perm::socket::CREATE, &|| format!("a new {class}"))?;
     // Family, type and protocol came in registers.
     Ok(Answer::Continue)
+}
+
+/// The policy of a run inside would have no say in what such a socket reaches.
+fn undecided_inside(class: Class) -> Refusal {
+    Refusal {
+        errno: Errno::ACCESS,
+        by: "the object manager of sockets",
+        tclass: class.name(),
+        missing: "create",
+        object: format!("a new {class}"),
+        reason: "the run around has a loopback of its own, and what datagrams reach there is not decided",
+        instead: "use TCP, or start the run around with a profile that leaves network.loopback out",
+    }
 }
 
 fn allow(

@@ -4,7 +4,9 @@
 //! the new domain to nobody else, at the next exec.
 
 use crate::{
-    gates, machine,
+    gates,
+    led::Links,
+    machine,
     output::tell,
     run::{RunRequest, prepare, proposing, spelling, summary},
 };
@@ -59,6 +61,7 @@ pub(super) fn run(
     variables.fixed.extend(documents.ways().map(std::path::Path::to_owned));
     let compiled = documents.compile(&variables, &mut machine::resolve, &[])?;
     spelling::insist(request, &compiled, &variables.workspace)?;
+    let compiled = Links::of(&variables.workspace).guard(compiled, documents, &mut variables)?;
     gates::warn(&compiled);
     let limits = limits(&compiled, id)?;
     let (domain, hides_names) = ask(&compiled).map_err(|why| {

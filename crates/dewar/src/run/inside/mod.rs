@@ -14,7 +14,7 @@ use super::{
     RunRequest, UseDaemon,
     prepare::{DEFAULT, Profile},
 };
-use crate::{output::tell, trust};
+use crate::{failure::Usage, output::tell, trust};
 use anyhow::bail;
 use confine::launch::{CommandStatus, Inherited};
 use monitor::Enforce;
@@ -117,15 +117,27 @@ pub(super) fn run(
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let workspace = real(request.workspace.as_deref().unwrap_or(Path::new(".")));
     let home = real(&std::env::home_dir().unwrap_or_default());
-    // Whether it is trusted makes no difference: it is run under only if it is what holds already.
-    let documents = match (&request.profile, trust::find(&workspace, None)) {
-        (Some(named), _) => Documents::read(&Source::from_argument(named))?,
-        (None, project) => match project? {
-            Some(project) => project.documents,
-            None => Documents::read(&Source::from_argument(DEFAULT))?,
-        },
+    let project = match request.profile {
+        Some(_) => None,
+        None => trust::find(&workspace, None)?,
+    };
+    let documents = match &project {
+        Some(project) => project.documents.clone(),
+        None => {
+            let named = request.profile.as_deref().unwrap_or(DEFAULT);
+            Documents::read(&Source::from_argument(named))?
+        }
     };
     let is_same = !around.is_empty() && mark(&documents, &workspace, &home) == around;
+    // What holds already, its user has trusted.
+    if let Some(project) = project.filter(|_| !is_same) {
+        bail!(Usage(format!(
+            "{} is not used unasked inside of run {id}, where nobody can say whether it is trusted: name it, by `-p {}`, or \
+             another profile; nothing was started",
+            project.shown(),
+            project.shown()
+        )));
+    }
     if !is_same || has_entered() {
         return enter::run(request, inherited, (id, &documents)).map(Some);
     }
