@@ -309,3 +309,35 @@ fn what_has_got_a_denied_name_stays_denied_to_runs_inside() {
     assert!(out.starts_with("secret\nstatus ") && !out.ends_with("status 0\n"), "{out}");
     assert_eq!(fs::read_to_string(work(".env")).unwrap(), "secret\n");
 }
+
+#[test]
+fn a_run_that_goes_on_is_explained_with_the_numbers_that_allow_takes() {
+    let home = Home::new();
+    // The second one is denied more often.
+    let script = "cat ~/notes.txt; for i in 1 2 3; do cat ~/plans.txt; done; touch ready; \
+                  while [ ! -e end ]; do sleep 0.05; done";
+    home.say(&["run", "--no-daemon", "--", "echo", "before"]);
+    let run = run(&home, &["--ask"], script);
+    await_file(&home, "ready");
+    let said = text(&home.say(&["explain", "it"]).stdout);
+    let at = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part}: {said}"));
+    assert!(at("it goes on") < at("[1] cat"), "{said}");
+    assert!(at("notes.txt\n") < at("[2] cat") && at("[2] cat") < at("plans.txt, 3 times"));
+    assert!(said.contains("`dewar allow it N --once`"), "{said}");
+    let json = home.say(&["explain", "it", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!((&json["goes_on"], &json["ended_at"]), (&true.into(), &serde_json::Value::Null));
+    assert_eq!(json["denials"][1]["count"], 3);
+    let given = text(&home.say(&["allow", "it", "2", "--once"]).stdout);
+    assert!(given.contains("plans.txt") && given.contains("complete after"), "{given}");
+    let said = text(&home.say(&["allow", "it", "2", "--dry-run"]).stdout);
+    assert!(said.contains("plans.txt"), "{said}");
+    // Without a name it is the last one that has ended, and that there is a newer one is said.
+    let said = text(&home.say(&["explain"]).stdout);
+    assert!(said.starts_with("run ") && said.contains("`dewar explain it` tells"), "{said}");
+    assert!(said.contains("`echo before` under"), "{said}");
+    fs::write(home.path().join("work/end"), "").unwrap();
+    end(run);
+    let said = text(&home.say(&["explain"]).stdout);
+    assert!(said.starts_with("`sh -c"), "{said}");
+}

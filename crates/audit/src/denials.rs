@@ -2,12 +2,13 @@
 
 use crate::record::Record;
 use flask::{AccessVector, Question};
-use std::collections::{HashMap, VecDeque};
+use indexmap::IndexMap;
+use std::collections::VecDeque;
 
 /// What was denied, each kind once: the first kinds, and, when there are too many, the last ones.
 #[derive(Default)]
 pub(crate) struct Denials {
-    first: HashMap<Key, Record>,
+    first: IndexMap<Key, Record>,
     /// What the first ones take, about.
     bytes: usize,
     last: VecDeque<(Key, Record)>,
@@ -41,10 +42,16 @@ impl Denials {
         }
     }
 
+    /// In the order in which each was denied first: what comes later changes no place of these, but
+    /// for the last ones of too many.
+    pub(crate) fn in_order(&self) -> Vec<Record> {
+        let last = self.last.iter().map(|(_, record)| record);
+        self.first.values().chain(last).cloned().collect()
+    }
+
     /// The most frequent first.
     pub(crate) fn all(&self) -> Vec<Record> {
-        let last = self.last.iter().map(|(_, record)| record);
-        let mut all: Vec<Record> = self.first.values().chain(last).cloned().collect();
+        let mut all = self.in_order();
         all.sort_by(|a, b| b.count.cmp(&a.count).then(a.time.total_cmp(&b.time)));
         all
     }
@@ -92,6 +99,19 @@ mod tests {
         assert_eq!((all.len(), denials.dropped), (Denials::FIRST + Denials::LAST, 14));
         assert_eq!(all[0].object, "0");
         assert_eq!(all[all.len() - 1].object, (flood - 1).to_string());
+    }
+
+    #[test]
+    fn a_denial_keeps_its_place_among_those_so_far_however_often_others_come() {
+        let sid = InitialSid::File.into();
+        let question = Question { ssid: sid, tsid: sid, tclass: Class::File };
+        let mut denials = Denials::default();
+        for name in ["a", "b", "c", "b", "c", "c"] {
+            let record = Record { object: name.into(), ..Record::default() };
+            denials.keep((question, perm::file::READ, name.into()), record);
+        }
+        let names = |all: Vec<Record>| all.iter().map(|it| it.object.clone()).collect::<String>();
+        assert_eq!((names(denials.in_order()), names(denials.all())), ("abc".into(), "cba".into()));
     }
 
     #[test]

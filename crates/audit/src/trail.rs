@@ -140,6 +140,11 @@ impl Audit {
         (denials.all(), denials.dropped)
     }
 
+    /// The denials of this run so far, in the order in which each was denied first.
+    pub fn denials_in_order(&self) -> Vec<Record> {
+        self.lock().in_order()
+    }
+
     /// Why some decision is missing from where it was to be written, if one is.
     pub fn failure(&self) -> Option<std::io::Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()

@@ -5,7 +5,7 @@ mod given;
 pub(crate) use given::{amendment, one_protocol};
 
 use crate::{
-    control::{Reply, Request, Run, RunArg, odd},
+    control::{Run, RunArg},
     entries::{directory_of, made_first},
     failure::{Failed, Usage},
     fitting::{Author, Fitting, Target, access, file_of, undo_allowed},
@@ -13,6 +13,7 @@ use crate::{
     machine,
     proposal::{Proposal, beside, is_name_of, named_hosts, of_file},
     run::{Denial, Journal, RunRecord},
+    so_far::so_far,
 };
 use anyhow::bail;
 use clap::Args;
@@ -86,12 +87,13 @@ pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
         return undo_allowed(args.write.as_deref());
     }
     let wanted = wanted(args)?;
-    let mut running = match args.once {
-        true => Some(Run::find(&RunArg { run: wanted.run.clone() })?),
-        false => None,
+    let mut running = match (args.once, &wanted.run) {
+        (true, run) => Some(Run::find(&RunArg { run: run.clone() })?),
+        (false, Some(run)) => Run::going_on(run)?,
+        (false, None) => None,
     };
     let record = match &mut running {
-        Some(run) => of_running(run)?,
+        Some(run) => so_far(run)?,
         None => Journal::find(wanted.run.as_deref())?,
     };
     let unseen: Vec<Denial> =
@@ -102,7 +104,7 @@ pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
     let named: Vec<PathBuf> = wanted.objects.iter().map(PathBuf::from).collect();
     let proposal = Proposal::of(&fitting, &denials, &named)?;
     let mut text = tell(&fitting, &proposal, &denials)?;
-    match running {
+    match running.filter(|_| args.once) {
         Some(run) => {
             look::show(&shown(&text, look::columns()))?;
             given::give(run, &proposal)?;
@@ -152,23 +154,6 @@ fn range(word: &str) -> Option<(usize, usize)> {
     let number = |text: &str| text.parse().ok().filter(|number| (1..10_000).contains(number));
     let (low, high) = word.split_once('-').unwrap_or((word, word));
     Some((number(low)?, number(high)?))
-}
-
-/// The record of a run that goes on.
-fn of_running(run: &mut Run) -> anyhow::Result<RunRecord> {
-    let Reply::Denials(denials) = run.ask(Request::Denials)? else { bail!(odd()) };
-    let status = &run.status;
-    Ok(RunRecord {
-        id: status.id.clone(),
-        name: status.name.clone(),
-        command: status.command.clone(),
-        profile: status.profile.clone(),
-        argument: status.profile.trim_start_matches("profile ").to_owned(),
-        directory: std::env::current_dir()?,
-        variables: Some(status.variables.clone()),
-        denials,
-        ..RunRecord::default()
-    })
 }
 
 fn chosen<'a>(

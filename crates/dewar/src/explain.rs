@@ -1,32 +1,33 @@
 //! `dewar explain`: what the last run was denied, why, and what would allow it.
 
+mod known;
 mod remedy;
 #[cfg(test)]
 mod tests;
 
 use crate::{
-    control::Begun,
-    entries::{OUTSIDE, directory_of, made_first as made_before},
-    fitting::access,
+    control::{Begun, Run},
     groups::{Group, groups},
-    guarded::{self, Guarded},
     output,
     proposal::{self, NATIVELY, Proposal, of_file},
     receipt,
     run::document::RunDocument,
     run::{Denial, Journal, RunRecord, kept_out, lacking},
+    so_far::{newer, so_far},
 };
 use clap::Args;
 use cli::look::{self, BAD, FAINT, GOOD, STRONG, paint};
 use learn::Line;
 use monitor::visible;
+use known::{Told, guarded};
 use remedy::{in_profile, made_first, named_hosts, powers};
 use std::{fmt::Write as _, iter, path::Path};
 
 const EXAMPLES: &str = "\
 Examples:
   dewar run -- make; dewar explain
-  dewar explain ci                     a run by its name, or the beginning of its id
+  dewar explain ci                     a run by its name, or the beginning of its id;
+                                       also one that goes on
   dewar explain --all                  each denial for itself, however many
   dewar explain --toml                 the lines of a profile that would allow it
   dewar explain --json | jq '.denials[].object'
@@ -43,7 +44,7 @@ Exit status: 0; 2 for wrong use, or if no such run has been recorded.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {
-    /// The run: its id, the beginning of it, or its name [default: the last]
+    /// The run: its id, the beginning of it, or its name [default: the last that has ended]
     run: Option<String>,
 
     /// Tell each denial for itself
@@ -61,15 +62,18 @@ pub(crate) struct ExplainArgs {
 
 /// Carries out `dewar explain`.
 pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
-    let record = Journal::find(args.run.as_deref())?;
+    let named = args.run.as_deref().filter(|run| *run != "last");
+    let record = match named.map(Run::going_on).transpose()?.flatten() {
+        Some(mut run) => so_far(&mut run)?,
+        None => Journal::find(named)?,
+    };
     let text = match (args.json, args.toml) {
         (true, _) => json(&record)?,
         (_, true) => fragment(&record)?,
         _ => {
             let layout = Layout { all: args.all, width: look::columns().unwrap_or(usize::MAX) };
-            let is_last = args.run.as_deref().is_none_or(|run| run == "last");
-            let killed = is_last.then(Begun::killed).flatten();
-            let before = killed.map(|killed| killed.told() + ". This is the run before:");
+            let killed = Begun::killed().map(|it| it.told() + ". This is the run before:");
+            let before = named.is_none().then(|| killed.or_else(|| newer(&record))).flatten();
             let before = before.map(|text| look::fill(text.split(' '), 0, layout.width) + "\n");
             return Ok(look::show(&(before.unwrap_or_default() + &tell(&record, layout)?))?);
         }
@@ -133,7 +137,8 @@ pub(crate) fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fm
     let mut text = String::new();
     text.push_str(&heading(record, layout.width));
     if record.denials.is_empty() {
-        writeln!(text, "no denial was recorded")?;
+        let so_far = if record.goes_on { " so far" } else { "" };
+        writeln!(text, "no denial was recorded{so_far}")?;
         if record.status != 0 {
             for told in iter::once(UNTOLD.to_owned()).chain(kept_out(record)) {
                 writeln!(text, "{}", look::fill(told.split(' '), 0, layout.width))?;
@@ -147,6 +152,10 @@ pub(crate) fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fm
         writeln!(text, "{}", visible(remark))?;
     }
     tell_denials(&mut text, &Told::of(record), layout)?;
+    if record.goes_on && !record.denials.is_empty() {
+        let called = visible(record.called());
+        writeln!(text, "\n`dewar allow {called} N --once` gives the run what is numbered [N]")?;
+    }
     if !record.changes.is_empty() {
         writeln!(text, "\nchanged while it ran:")?;
     }
@@ -176,80 +185,12 @@ pub(crate) fn heading(record: &RunRecord, width: usize) -> String {
     let status = record.status.to_string();
     let beside = "`` under : exit status ".len() + profile.chars().count() + status.len();
     let command = look::cut(&command, width.saturating_sub(beside).max(20));
-    let status = paint(if record.status == 0 { GOOD } else { BAD }, &status);
-    format!("`{STRONG}{command}{STRONG:#}` under {profile}: exit status {status}\n")
-}
-
-/// A run, and what is known of its denials by its profile.
-struct Told<'a> {
-    run: &'a RunRecord,
-    /// Those that stay whatever is added to the profile, and why.
-    kept: Vec<(&'a Denial, String)>,
-    /// What `allow` would write where a name would be changed that programs outside trust, or an
-    /// entry of a directory.
-    lines: Vec<(&'a Denial, String)>,
-}
-
-impl<'a> Told<'a> {
-    /// Nothing is looked up.
-    fn of(run: &'a RunRecord) -> Self {
-        const MOST: usize = 100;
-        let mut told = Self { run, kept: Vec::new(), lines: Vec::new() };
-        let is_told = |denial: &Denial| guarded(denial).is_some() || is_entry(denial);
-        let is_asked = |denial: &&Denial| !denial.profile_rules.is_empty() || is_told(denial);
-        let denials: Vec<&Denial> = run.denials.iter().filter(is_asked).take(MOST).collect();
-        let Some(fitting) = (!denials.is_empty()).then(|| of_file(run).ok()).flatten() else {
-            return told;
-        };
-        let named = denials.iter().map(|denial| denial.record.object.clone().into());
-        let named: Vec<_> = named.collect();
-        let fitting = fitting.unresolved();
-        let judge = fitting.judge(&[]).ok();
-        let Some((proposal, judge)) = Proposal::of(&fitting, &denials, &named).ok().zip(judge)
-        else {
-            return told;
-        };
-        // Those for something that has to be made before have their own words.
-        let is_later = |line: &Line| made_before(line, &judge, &fitting.scope).is_some();
-        for denial in denials {
-            if let Some(why) = proposal.kept_back(denial) {
-                told.kept.push((denial, why.to_owned()));
-            }
-            let lines = proposal.lines_for(denial);
-            let is_final = |why: &&str| guarded(denial).is_some() || why.ends_with(OUTSIDE);
-            if let Some(why) = proposal.left_for(denial).filter(is_final) {
-                told.lines.push((denial, format!("no line helps: {why}")));
-            } else if is_told(denial) && !lines.is_empty() && !lines.iter().any(is_later) {
-                let lines: Vec<String> = lines.iter().map(Line::alone).collect();
-                told.lines.push((denial, lines.join(", and ")));
-            }
-        }
-        told
-    }
-
-    /// What is said in the place of a line that would not help.
-    fn unhelpable(&self, denial: &Denial) -> Option<String> {
-        let (_, why) = self.kept.iter().find(|(kept, _)| std::ptr::eq(*kept, denial))?;
-        Some(format!("no line helps: {why}"))
-    }
-
-    /// What `allow` would write, if that is known.
-    fn lines(&self, denial: &Denial) -> Option<&str> {
-        let (_, lines) = self.lines.iter().find(|(told, _)| std::ptr::eq(*told, denial))?;
-        Some(lines)
-    }
-}
-
-/// Whether an entry of a directory was to be made, renamed or removed.
-fn is_entry(denial: &Denial) -> bool {
-    let is_inside = flask::domain_of(&denial.record.scontext).contains('/');
-    !is_inside && directory_of(&access(&denial.record)).is_some()
-}
-
-/// What a denial is about, if programs outside trust that by its name.
-fn guarded(denial: &Denial) -> Option<Guarded<'_>> {
-    let by_another = || Guarded::otherwise(denial).filter(|_| guarded::kept(denial).is_none());
-    Guarded::by_guard(&denial.record).or_else(by_another)
+    let ended = match (record.goes_on, record.status) {
+        (true, _) => "it goes on".to_owned(),
+        (_, 0) => format!("exit status {}", paint(GOOD, &status)),
+        _ => format!("exit status {}", paint(BAD, &status)),
+    };
+    format!("`{STRONG}{command}{STRONG:#}` under {profile}: {ended}\n")
 }
 
 /// The denials in groups, or each for itself.
@@ -318,9 +259,13 @@ fn tell_group(
     if let Some(why) = kept.and_then(|kept| kept.into_iter().next()) {
         return row(text, layout, "in a profile", &why);
     }
-    let allow = match group.numbers() {
-        numbers if numbers.len() <= 40 => format!("dewar allow {numbers} --dry-run"),
-        _ => "dewar allow --all --dry-run".to_owned(),
+    let which = match group.numbers() {
+        numbers if numbers.len() <= 40 => numbers,
+        _ => "--all".to_owned(),
+    };
+    let allow = match run.run.goes_on {
+        true => format!("dewar allow {} {which} --once", run.run.called()),
+        false => format!("dewar allow {which} --dry-run"),
     };
     row(text, layout, "would allow", &allow)
 }

@@ -33,6 +33,7 @@ mod run;
 mod schema;
 #[cfg(test)]
 mod screens;
+mod so_far;
 mod top;
 mod trust;
 

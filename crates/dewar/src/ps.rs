@@ -11,6 +11,7 @@ use monitor::{ProcessStatus, visible};
 use serde::Serialize;
 use std::{
     fmt::Write as _,
+    path::PathBuf,
     time::{Duration, SystemTime},
 };
 
@@ -68,6 +69,8 @@ fn of_stopped(run: &Stopped) -> Shown {
         started: SystemTime::now(),
         command: Vec::new(),
         profile: String::new(),
+        argument: String::new(),
+        directory: PathBuf::new(),
         variables: profile::Variables::default(),
         domains: Vec::new(),
         changes: 0,
@@ -116,7 +119,7 @@ struct ProcessDocument {
 
 impl Running {
     fn of(shown: &Shown) -> Self {
-        let Status { id, name, pid, started, command, profile, variables, domains, changes } =
+        let Status { id, name, pid, started, command, profile, variables, domains, changes, .. } =
             shown.status.clone();
         let process = |of: &ProcessStatus| ProcessDocument {
             pid: of.pid,
@@ -241,6 +244,8 @@ mod tests {
             started: SystemTime::now() + Duration::from_secs(3600),
             command: command.split(' ').map(str::to_owned).collect(),
             profile: "profile agent".into(),
+            argument: "agent".into(),
+            directory: PathBuf::new(),
             variables: profile::Variables::default(),
             domains: vec!["main".into(), "git".into()],
             changes: 0,

@@ -140,7 +140,9 @@ impl Desk {
             return vec![refused("the run does not answer")];
         };
         let own = all.iter().filter(|denial| domain_of(&denial.record.scontext) == domain);
-        let own: Vec<&Denial> = own.take(MOST_DENIALS).collect();
+        let mut own: Vec<&Denial> = own.collect();
+        own.sort_by_key(|denial| std::cmp::Reverse(denial.record.count));
+        own.truncate(MOST_DENIALS);
         self.queue.with_fitting(|fitting| {
             let Ok(judge) = fitting.judge(&[]) else { return vec![refused("no profile")] };
             let (known, other): (Vec<&Denial>, Vec<&Denial>) =

@@ -99,6 +99,18 @@ impl Run {
         Self::begins_with(name, runs, &stopped)
     }
 
+    /// The run that is called `name`, or whose id alone begins so, if it goes on and answers.
+    pub(crate) fn going_on(name: &str) -> anyhow::Result<Option<Self>> {
+        const LEAST: usize = 2;
+        let mut runs = Self::all()?;
+        let exact = |run: &Self| run.status.id == name || run.status.name.as_deref() == Some(name);
+        if let Some(index) = runs.iter().position(exact) {
+            return Ok(Some(runs.swap_remove(index)));
+        }
+        runs.retain(|run| name.len() >= LEAST && run.status.id.starts_with(name));
+        Ok(runs.pop().filter(|_| runs.is_empty()))
+    }
+
     /// The run whose id begins so; of those that are stopped, also one that is called so.
     fn begins_with(name: &str, runs: Vec<Self>, stopped: &[Stopped]) -> anyhow::Result<Self> {
         if let Some(it) = stopped.iter().find(|it| it.is_called(name)) {

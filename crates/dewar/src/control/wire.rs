@@ -6,7 +6,7 @@ use profile::{Amendment, Variables};
 use runs::{Connector, VERSION, Versioned};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use server_port::{read_sealed, sealed};
-use std::{collections::BTreeMap, net::IpAddr, os::fd::OwnedFd, time::SystemTime};
+use std::{collections::BTreeMap, net::IpAddr, os::fd::OwnedFd, path::PathBuf, time::SystemTime};
 
 /// The most that is read of what the other side passes in a file.
 const MOST_BYTES: usize = 64 << 20;
@@ -20,7 +20,7 @@ pub(crate) enum Request {
     Processes,
     /// What it has decided so far: [`Reply::Counters`].
     Counters,
-    /// What was denied so far: [`Reply::Denials`].
+    /// What was denied so far, in an order that stays: [`Reply::Denials`].
     Denials,
     /// What was changed so far: [`Reply::History`].
     History,
@@ -72,6 +72,11 @@ pub(crate) struct Status {
     /// The command and its arguments.
     pub(crate) command: Vec<String>,
     pub(crate) profile: String,
+    /// The profile as it was named, and the directory where that was.
+    #[serde(default)]
+    pub(crate) argument: String,
+    #[serde(default)]
+    pub(crate) directory: PathBuf,
     /// What variables in patterns stand for.
     pub(crate) variables: Variables,
     pub(crate) domains: Vec<String>,

@@ -43,8 +43,10 @@ pub(crate) struct RunDocument {
     pub(crate) started_at: Option<String>,
     pub(crate) ended_at: Option<String>,
     pub(crate) duration_seconds: Option<f64>,
-    /// The exit status that a shell would show.
+    /// The exit status that a shell would show; 0 while it goes on.
     pub(crate) status: i32,
+    /// It has not ended: this is what is on record of it so far.
+    pub(crate) goes_on: bool,
     /// Decisions by object manager, and where they were found.
     pub(crate) decisions: Vec<DecisionsDocument>,
     /// What calls took the monitor, the dearest first; empty unless `--stats` or `--json` asked.
@@ -217,6 +219,7 @@ impl RunDocument {
             ended_at: time(record.time),
             duration_seconds: known.then_some((record.time - record.started) as f32).map(f64::from),
             status: record.status,
+            goes_on: record.goes_on,
             decisions: record.decisions.iter().map(decisions).collect(),
             spent: record.spent.iter().map(spent).collect(),
             denials: denials.map(|(index, denial)| self::denial(index + 1, denial)).collect(),

@@ -52,8 +52,11 @@ pub(crate) struct RunRecord {
     pub(crate) directory: PathBuf,
     /// What the variables of the profile stood for; what the run could not change is among them.
     pub(crate) variables: Option<profile::Variables>,
-    /// The exit status that a shell would show.
+    /// The exit status that a shell would show; 0 while it goes on.
     pub(crate) status: i32,
+    /// It has not ended, and this is what is on record of it so far.
+    #[serde(skip)]
+    pub(crate) goes_on: bool,
     /// Decisions by object manager.
     pub(crate) decisions: Vec<Decisions>,
     /// What deciding took, by system call, the dearest first; empty unless it was asked for.
@@ -103,6 +106,11 @@ pub(crate) struct RunRecord {
 pub(super) const POLICY_NAME: &str = "policy";
 
 impl RunRecord {
+    /// Its name, or else its id.
+    pub(crate) fn called(&self) -> &str {
+        self.name.as_ref().unwrap_or(&self.id)
+    }
+
     pub(super) fn new(
         request: &RunRequest,
         (id, profile): (&str, &str),
@@ -126,6 +134,7 @@ impl RunRecord {
             directory: std::env::current_dir().unwrap_or_default(),
             variables: None,
             status: report.outcome.status(),
+            goes_on: false,
             decisions: report
                 .decisions
                 .iter()

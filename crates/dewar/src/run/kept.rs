@@ -67,8 +67,10 @@ pub(super) fn unknown(run: &str, summaries: &[Summary]) -> anyhow::Error {
     let (going_on, stopped) = Run::and_stopped().unwrap_or_default();
     let is_it = |it: &&Run| it.status.id == run || it.status.name.as_deref() == Some(run);
     if let Some(it) = going_on.iter().find(is_it) {
-        let what = format!("run {} goes on: `dewar ps` and `dewar top` tell of it", it.status.id);
-        return Usage(format!("{what}, and its record is there once it has ended")).into();
+        let what = format!("run {} goes on, and its record is there once it has ended", it.status.id);
+        let called = it.status.name.as_ref().unwrap_or(&it.status.id);
+        let so_far = format!("`dewar explain {}` tells what it was denied so far", visible(called));
+        return Usage(format!("{what}; {so_far}")).into();
     }
     if let Some(it) = stopped.iter().find(|it| it.is_called(run)) {
         let what = format!("run {} is stopped, and its record is there once it has ended", it.id);

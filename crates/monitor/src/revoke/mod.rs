@@ -167,6 +167,12 @@ impl Control {
     pub fn denials(&self) -> (Vec<crate::Record>, u64) {
         self.0.state.records.audit.denials()
     }
+
+    /// The same in the order in which each was denied first, which is theirs to the end.
+    #[must_use]
+    pub fn denials_in_order(&self) -> Vec<crate::Record> {
+        self.0.state.records.audit.denials_in_order()
+    }
 }
 
 impl Control {

@@ -293,7 +293,7 @@ impl Owner {
     }
 
     fn denials(&self) -> Vec<Denial> {
-        let denials = self.control.get().map(|control| control.denials().0).unwrap_or_default();
+        let denials = self.control.get().map(Control::denials_in_order).unwrap_or_default();
         let history = self.history();
         denials.iter().map(|record| denial(&history, record)).collect()
     }
@@ -371,6 +371,8 @@ pub(super) fn status(
         started: SystemTime::now(),
         command,
         profile: profile.compiled.name.clone(),
+        argument: profile.argument.clone(),
+        directory: std::env::current_dir().unwrap_or_default(),
         variables: profile.variables.clone(),
         domains: profile.compiled.domains.iter().map(|domain| domain.name.clone()).collect(),
         changes: 0,

@@ -1,0 +1,82 @@
+//! What is known of a run's denials by its profile.
+
+use crate::{
+    entries::{OUTSIDE, directory_of, made_first},
+    fitting::access,
+    guarded::{self, Guarded},
+    proposal::{Proposal, of_file},
+    run::{Denial, RunRecord},
+};
+use learn::Line;
+
+/// A run, and what is known of its denials by its profile.
+pub(super) struct Told<'a> {
+    pub(super) run: &'a RunRecord,
+    /// Those that stay whatever is added to the profile, and why.
+    kept: Vec<(&'a Denial, String)>,
+    /// What `allow` would write where a name would be changed that programs outside trust, or an
+    /// entry of a directory.
+    lines: Vec<(&'a Denial, String)>,
+}
+
+impl<'a> Told<'a> {
+    /// Nothing is looked up.
+    pub(super) fn of(run: &'a RunRecord) -> Self {
+        const MOST: usize = 100;
+        let mut told = Self { run, kept: Vec::new(), lines: Vec::new() };
+        let is_told = |denial: &Denial| guarded(denial).is_some() || is_entry(denial);
+        let is_asked = |denial: &&Denial| !denial.profile_rules.is_empty() || is_told(denial);
+        let denials: Vec<&Denial> = run.denials.iter().filter(is_asked).take(MOST).collect();
+        let Some(fitting) = (!denials.is_empty()).then(|| of_file(run).ok()).flatten() else {
+            return told;
+        };
+        let named = denials.iter().map(|denial| denial.record.object.clone().into());
+        let named: Vec<_> = named.collect();
+        let fitting = fitting.unresolved();
+        let judge = fitting.judge(&[]).ok();
+        let Some((proposal, judge)) = Proposal::of(&fitting, &denials, &named).ok().zip(judge)
+        else {
+            return told;
+        };
+        // Those for something that has to be made before have their own words.
+        let is_later = |line: &Line| made_first(line, &judge, &fitting.scope).is_some();
+        for denial in denials {
+            if let Some(why) = proposal.kept_back(denial) {
+                told.kept.push((denial, why.to_owned()));
+            }
+            let lines = proposal.lines_for(denial);
+            let is_final = |why: &&str| guarded(denial).is_some() || why.ends_with(OUTSIDE);
+            if let Some(why) = proposal.left_for(denial).filter(is_final) {
+                told.lines.push((denial, format!("no line helps: {why}")));
+            } else if is_told(denial) && !lines.is_empty() && !lines.iter().any(is_later) {
+                let lines: Vec<String> = lines.iter().map(Line::alone).collect();
+                told.lines.push((denial, lines.join(", and ")));
+            }
+        }
+        told
+    }
+
+    /// What is said in the place of a line that would not help.
+    pub(super) fn unhelpable(&self, denial: &Denial) -> Option<String> {
+        let (_, why) = self.kept.iter().find(|(kept, _)| std::ptr::eq(*kept, denial))?;
+        Some(format!("no line helps: {why}"))
+    }
+
+    /// What `allow` would write, if that is known.
+    pub(super) fn lines(&self, denial: &Denial) -> Option<&str> {
+        let (_, lines) = self.lines.iter().find(|(told, _)| std::ptr::eq(*told, denial))?;
+        Some(lines)
+    }
+}
+
+/// Whether an entry of a directory was to be made, renamed or removed.
+fn is_entry(denial: &Denial) -> bool {
+    let is_inside = flask::domain_of(&denial.record.scontext).contains('/');
+    !is_inside && directory_of(&access(&denial.record)).is_some()
+}
+
+/// What a denial is about, if programs outside trust that by its name.
+pub(super) fn guarded(denial: &Denial) -> Option<Guarded<'_>> {
+    let by_another = || Guarded::otherwise(denial).filter(|_| guarded::kept(denial).is_none());
+    Guarded::by_guard(&denial.record).or_else(by_another)
+}

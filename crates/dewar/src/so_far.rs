@@ -1,0 +1,51 @@
+//! A run that goes on, as its record would be if it ended now.
+
+use crate::{
+    control::{Begun, Reply, Request, Run, odd},
+    run::RunRecord,
+};
+use anyhow::bail;
+use monitor::visible;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// What is on record of `run` so far. A denial keeps its number until the run ends.
+///
+/// # Errors
+///
+/// As for [`Run::ask`].
+pub(crate) fn so_far(run: &mut Run) -> anyhow::Result<RunRecord> {
+    let Reply::Denials(denials) = run.ask(Request::Denials)? else { bail!(odd()) };
+    let Reply::History(changes) = run.ask(Request::History)? else { bail!(odd()) };
+    let Reply::Counters(counters) = run.ask(Request::Counters)? else { bail!(odd()) };
+    let status = run.status.clone();
+    Ok(RunRecord {
+        id: status.id,
+        name: status.name,
+        started: status.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
+        goes_on: true,
+        command: status.command,
+        profile: status.profile,
+        argument: status.argument,
+        directory: status.directory,
+        variables: Some(status.variables),
+        decisions: counters.decisions,
+        denials,
+        changes,
+        ..RunRecord::default()
+    })
+}
+
+/// That a run without a record was started after the one of `record`, which is the last of those
+/// that have one.
+pub(crate) fn newer(record: &RunRecord) -> Option<String> {
+    let ended = Duration::try_from_secs_f64(record.started).ok().map(|since| UNIX_EPOCH + since)?;
+    let is_newer = |it: &Begun| !it.is_over() && it.status.started > ended;
+    let status = Begun::all().into_iter().find(is_newer)?.status;
+    let called = status.name.as_ref().unwrap_or(&status.id);
+    Some(format!(
+        "run {}, `{}`, goes on: `dewar explain {}` tells what it was denied so far. This is the last run that has ended:",
+        status.id,
+        visible(&status.command.join(" ")),
+        visible(called)
+    ))
+}
