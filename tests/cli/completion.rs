@@ -44,6 +44,12 @@ fn bash_completes_names_of_profiles_and_runs() {
     assert_eq!(complete(&["dewar", "policy", "show", "read"]), "readonly");
     assert!(complete(&["dewar", "run", "--allow-d"]).contains("--allow-degraded"));
     assert!(complete(&["dewar", "ps", "--json-s"]).contains("--json-schema"));
+    // What is behind `--` is a command, and then files, which bash completes where nothing is said.
+    let commands = complete(&["dewar", "run", "-p", "git", "--", "printe"]);
+    assert!(commands.split(' ').any(|it| it == "printenv"), "{commands}");
+    for words in [["run", "--", "cat", "nigh"], ["run", "--", "dewar", "--"]] {
+        assert_eq!(complete(&[&["dewar"][..], &words].concat()), "", "{words:?}");
+    }
 }
 
 #[test]
@@ -59,6 +65,9 @@ fn fish_completes_names_of_profiles_and_runs() {
     assert!(complete("dewar run --allow-d").contains("--allow-degraded"));
     fs::write(home.work().join("own.toml"), "").unwrap();
     assert!(complete("dewar run -p ./ow").contains("own.toml"), "a profile may be a file");
+    let commands = complete("dewar run -p git -- printe");
+    assert!(commands.lines().any(|it| it.starts_with("printenv")), "{commands}");
+    assert!(complete("dewar run -- cat ow").contains("own.toml"));
 }
 
 /// Types a line and a tabulator into zsh on a terminal, has the line printed instead of carried
@@ -92,8 +101,23 @@ fn zsh_completes_names_of_profiles_and_runs() {
         ("dewar run -p work", "dewar run -p workspace"),
         ("dewar policy show read", "dewar policy show readonly"),
         ("dewar run --allow-d", "dewar run --allow-degraded"),
+        ("dewar run -- printe", "dewar run -- printenv"),
     ] {
         let said = ask(&home, "python3", &["-c", ZSH, line, want]);
         assert!(said.contains(&format!("told: {want}")), "{line}: {said:?}");
     }
+}
+
+#[test]
+fn the_newest_runs_are_offered_with_what_they_ran() {
+    let home = home("bash", "completion");
+    home.run("nightly", "exit 3");
+    for _ in 0..20 {
+        home.say(&["run", "--no-daemon", "--", "echo", "some text"]);
+    }
+    home.run("last-one", "true");
+    let (status, list, err) = home.say(&["completions", "--list", "runs"]);
+    assert_eq!((status, err.as_str(), list.lines().count()), (0, "", 20));
+    assert!(list.starts_with("last-one\tsh -c true\n"), "{list}");
+    assert_eq!(list.matches("\techo some text\n").count(), 19, "{list}");
 }

@@ -3,7 +3,7 @@
 use crate::{commands, control::Run, run::Journal};
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
-use cli::output;
+use cli::{look, output};
 use monitor::visible;
 use std::collections::BTreeSet;
 
@@ -14,7 +14,8 @@ Examples:
   dewar completions zsh  > ~/.zfunc/_dewar
   dewar completions fish > ~/.config/fish/completions/dewar.fish
 
-In bash, zsh and fish, names of profiles, runs and domains are completed, too.
+In bash, zsh and fish, names of profiles, runs and domains are completed, too, and commands
+and files behind `--`. Of runs, the 20 newest are offered.
 
 Exit status: 0; 2 for wrong use.";
 
@@ -39,11 +40,21 @@ enum Names {
     Domains,
 }
 
-/// Asks for names where bash has none of its own.
+/// Runs that are offered, and how much is shown of what each ran.
+const MOST_RUNS: usize = 20;
+const MOST_COLUMNS: usize = 50;
+
+/// Asks for names where bash has none of its own. Where nothing is offered, bash offers files.
 const BASH: &str = r#"
 _dewar_names() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
-    _dewar_list() { COMPREPLY=($(compgen $2 -W "$(dewar completions --list $1 2>/dev/null)" -- "$word")); }
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} at
+    _dewar_list() { COMPREPLY=($(compgen $2 -W "$(dewar completions --list $1 2>/dev/null | cut -f1)" -- "$word")); }
+    for ((at = 1; at < COMP_CWORD; at++)); do
+        [[ ${COMP_WORDS[at]} == -- ]] || continue
+        COMPREPLY=()
+        [[ $before == -- && $at == $((COMP_CWORD - 1)) && $word != */* ]] && COMPREPLY=($(compgen -c -- "$word"))
+        return
+    done
     case $before in
         -p|--profile) _dewar_list profiles -f; return ;;
         --domain) _dewar_list domains; return ;;
@@ -60,11 +71,19 @@ _dewar_names() {
 complete -F _dewar_names -o bashdefault -o default dewar
 "#;
 
-/// The same for fish. A profile may be a file, too.
+/// The same for fish, which completes what stands behind `--` as a line of its own. A profile may
+/// be a file, too.
 const FISH: &str = r#"
+function __dewar_command
+    set -l words (commandline -opc)
+    set -l at (contains -i -- -- $words); or return
+    set -e words[1..$at]
+    complete -C (string join ' ' -- (string escape -- $words) (commandline -ct))
+end
+complete -c dewar -n "contains -- -- (commandline -opc)" -x -a "(__dewar_command)"
 complete -c dewar -n "__fish_seen_subcommand_from run learn init selftest" -s p -l profile -r -F -a "(dewar completions --list profiles 2>/dev/null)"
-complete -c dewar -n "__fish_seen_subcommand_from explain report allow ask revoke grant" -f -a "(dewar completions --list runs 2>/dev/null)"
-complete -c dewar -n "__fish_seen_subcommand_from policy; and __fish_seen_subcommand_from set load history" -f -a "(dewar completions --list runs 2>/dev/null)"
+complete -c dewar -n "__fish_seen_subcommand_from explain report allow ask revoke grant" -f -k -a "(dewar completions --list runs 2>/dev/null)"
+complete -c dewar -n "__fish_seen_subcommand_from policy; and __fish_seen_subcommand_from set load history" -f -k -a "(dewar completions --list runs 2>/dev/null)"
 complete -c dewar -n "__fish_seen_subcommand_from policy; and __fish_seen_subcommand_from show check export env diff" -F -a "(dewar completions --list profiles 2>/dev/null)"
 complete -c dewar -n "__fish_seen_subcommand_from revoke grant" -l domain -x -a "(dewar completions --list domains 2>/dev/null)"
 "#;
@@ -72,9 +91,12 @@ complete -c dewar -n "__fish_seen_subcommand_from revoke grant" -l domain -x -a 
 /// What the script for zsh asks where a name is wanted.
 const ZSH: &str = r#"
 _dewar_names() {
-    local -a names
-    names=(${(f)"$(dewar completions --list $1 2>/dev/null)"})
-    compadd -a names
+    local -a lines names one
+    lines=(${(f)"$(dewar completions --list $1 2>/dev/null)"})
+    names=(${lines%%$'\t'*})
+    lines=(${lines//$'\t'/  })
+    [[ $1 == runs ]] && one=(-l)
+    compadd -V $1 $one -d lines -a names
 }
 _dewar_profiles() { _dewar_names profiles; _files }
 _dewar_runs() { _dewar_names runs }
@@ -116,8 +138,8 @@ fn zsh(script: &str) -> String {
 /// Carries out `dewar completions`.
 pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
     if let Some(names) = args.list {
-        let names: String = list(names)?.into_iter().map(|it| visible(&it) + "\n").collect();
-        return Ok(output::print(names.as_bytes())?);
+        let lines: String = list(names)?.into_iter().map(|it| it + "\n").collect();
+        return Ok(output::print(lines.as_bytes())?);
     }
     let Some(shell) = args.shell else { return Ok(()) };
     let mut script = Vec::new();
@@ -132,21 +154,28 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
     Ok(output::print(&script)?)
 }
 
-fn list(names: Names) -> anyhow::Result<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
-    match names {
-        Names::Profiles => {
-            found.extend(profile::shipped().iter().map(|(name, _)| (*name).to_owned()));
+/// The names, each in a line, for runs with what they ran behind a tabulator.
+fn list(names: Names) -> anyhow::Result<Vec<String>> {
+    Ok(match names {
+        Names::Profiles => profile::shipped().iter().map(|(name, _)| (*name).to_owned()).collect(),
+        Names::Runs => runs()?,
+        Names::Domains => {
+            let domains = Run::all()?.into_iter().flat_map(|run| run.status.domains);
+            domains.collect::<BTreeSet<_>>().into_iter().map(|name| visible(&name)).collect()
         }
-        Names::Runs => {
-            for run in Run::all()? {
-                found.extend([Some(run.status.id), run.status.name].into_iter().flatten());
-            }
-            for run in Journal::summaries()? {
-                found.extend([Some(run.id), run.name].into_iter().flatten());
-            }
-        }
-        Names::Domains => found.extend(Run::all()?.into_iter().flat_map(|run| run.status.domains)),
+    })
+}
+
+/// The newest runs, first those that go on. A name stands for the newest run that has it.
+fn runs() -> anyhow::Result<Vec<String>> {
+    let going_on = Run::all()?.into_iter().rev().map(|run| run.status);
+    let going_on = going_on.map(|it| (it.id, it.name, it.command));
+    let ended = Journal::summaries()?.into_iter().map(|it| (it.id, it.name, it.command));
+    let (mut known, mut lines) = (BTreeSet::new(), Vec::new());
+    for (id, name, command) in going_on.chain(ended).take(MOST_RUNS) {
+        let called = name.filter(|name| known.insert(name.clone())).unwrap_or(id);
+        let command = look::cut(&visible(&command.join(" ")), MOST_COLUMNS);
+        lines.push(format!("{}\t{command}", visible(&called)));
     }
-    Ok(found)
+    Ok(lines)
 }
