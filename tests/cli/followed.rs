@@ -112,6 +112,33 @@ fn a_command_that_makes_renames_or_removes_works_once_its_denial_is_allowed() {
     }
 }
 
+/// Its network and its files would be granted to whatever else the run starts.
+#[test]
+fn a_program_that_lies_elsewhere_is_let_into_its_domain_and_nothing_is_granted_around_it() {
+    let home = home();
+    let bin = home.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::copy("/bin/cat", bin.join("fetch")).unwrap();
+    let profile = "extends = 'workspace'\nfiles.exec = ['${home}/bin']\n[domains.fetch]\n\
+                   exec = ['/usr/local/bin/{fetch,fetcher}']\nfiles.read = ['${home}/docs']\n";
+    fs::write(home.work().join("dewar.toml"), profile).unwrap();
+    let script = "~/bin/fetch ~/docs/a";
+    assert!(under_profile(&home, script).contains("denied"));
+    let line = "domains.fetch.exec = [\"${home}/bin/fetch\"]";
+    let explained = home.say(&["explain"]).out;
+    assert!(explained.contains(line) && !explained.contains("files.read"), "{explained}");
+    let said = home.say(&["allow", "--all", "--write", "dewar.toml"]);
+    assert!(said.out.contains(line) && !said.out.contains("files.read"), "{}", said.out);
+    assert_eq!(under_profile(&home, script), "content");
+    assert!(under_profile(&home, "cat ~/docs/a").contains("denied once"), "nobody else");
+    // What the run could have put there is not let in.
+    fs::write(home.work().join("dewar.toml"), profile).unwrap();
+    fs::copy("/bin/cat", home.work().join("fetch")).unwrap();
+    assert!(under_profile(&home, "./fetch ~/docs/a").contains("denied"));
+    let explained = home.say(&["explain"]).out;
+    assert!(!explained.contains("domains.fetch.exec"), "{explained}");
+}
+
 #[test]
 fn a_repository_is_let_be_changed_only_where_it_is_named() {
     let home = home();

@@ -10,7 +10,7 @@ use crate::{
     failure::{Failed, Usage},
     fitting::{Author, Fitting, Target, access, file_of, undo_allowed},
     guarded::frees,
-    machine,
+    machine, misplaced,
     proposal::{Proposal, beside, is_name_of, named_hosts, of_file},
     run::{Denial, Journal, RunRecord},
     so_far::so_far,
@@ -251,6 +251,9 @@ fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyh
         writeln!(text, "{}", visible(&line.alone()))?;
         if let Some(gives) = line.gives(&fitting.scope) {
             writeln!(text, "  GIVES whoever connects {gives}")?;
+        }
+        if let Some(said) = misplaced::told(line) {
+            writeln!(text, "  {said}")?;
         }
         let new = fitting.judge(std::slice::from_ref(line))?;
         if let Some(said) = frees(line, &new, &fitting.scope) {

@@ -326,6 +326,9 @@ fn tell_denial(
     if record.natively {
         return line("natively", NATIVELY);
     }
+    if let Some(entry) = told.entry(denial) {
+        return line("in a profile", entry);
+    }
     line("would allow", record.would_allow.as_deref().unwrap_or_default())?;
     if let Some(why) = told.unhelpable(denial) {
         return line("in a profile", &why);

@@ -23,6 +23,7 @@ mod learn;
 mod led;
 mod machine;
 mod man;
+mod misplaced;
 mod policy;
 mod proposal;
 mod ps;

@@ -6,6 +6,7 @@ use crate::{
     fitting::{Fitting, access, file_of},
     guarded::{Guarded, UNGUARDED, kept, links_to},
     learn::hosts::endpoints,
+    misplaced,
     run::{Denial, RunRecord},
 };
 use anyhow::bail;
@@ -13,7 +14,7 @@ use learn::{
     Access, Addresses, Detail, Judge, Line, Need, Scope, Secrets, What, Widening, lines, needs,
 };
 use monitor::{Record, visible};
-use profile::{Host, Kept, Variables};
+use profile::{Compiled, Host, Kept, Variables};
 use std::{
     collections::BTreeSet,
     net::IpAddr,
@@ -84,7 +85,7 @@ impl<'a> Proposal<'a> {
         let all: Vec<Access> = denials.iter().map(|denial| access(&denial.record)).collect();
         let mut found = Vec::new();
         for (denial, access) in denials.iter().zip(&all) {
-            match proposal.line(fitting, &judge, (denial, access), &all, named) {
+            match proposal.line((fitting, &compiled, &judge), (denial, access), &all, named) {
                 Ok(lines) => found.push((*denial, lines)),
                 Err(why) => proposal.left.push((denial, why)),
             }
@@ -131,7 +132,9 @@ impl<'a> Proposal<'a> {
         for (denial, access) in all {
             let is_it = |other: &Denial| std::ptr::eq(other, denial);
             let is_new = access.wants("add_name") || access.tclass.ends_with("_socket");
+            let enters = |(of, lines): &Found<'_>| is_it(of) && lines.iter().any(misplaced::is_entry);
             if is_new
+                || found.iter().any(enters)
                 || asks_for_names(&denial.record) && !fitting.named_hosts.is_empty()
                 || self.left.iter().any(|(left, _)| is_it(left))
                 || after.missing(access).is_empty()
@@ -173,8 +176,7 @@ impl<'a> Proposal<'a> {
 
     fn line(
         &self,
-        fitting: &Fitting,
-        judge: &Judge,
+        (fitting, compiled, judge): (&Fitting, &Compiled, &Judge),
         (denial, access): (&Denial, &Access),
         all: &[Access],
         named: &[PathBuf],
@@ -203,6 +205,9 @@ impl<'a> Proposal<'a> {
         }
         if let Some(why) = not_found(record, &fitting.named_hosts, &fitting.unfound) {
             return Err(why);
+        }
+        if let Some(line) = misplaced::entry((record, access), (fitting, compiled, judge)) {
+            return Ok(vec![own(line)]);
         }
         if asks_for_names(record) && !fitting.named_hosts.is_empty() {
             let (domain, key) = (access.domain().map(str::to_owned), "network.connect".to_owned());

@@ -2,12 +2,13 @@
 
 use crate::{
     entries::{OUTSIDE, directory_of, made_first},
-    fitting::access,
+    fitting::{Fitting, access},
     guarded::{self, Guarded},
+    misplaced,
     proposal::{Proposal, of_file},
     run::{Denial, RunRecord},
 };
-use learn::Line;
+use learn::{Judge, Line};
 
 /// A run, and what is known of its denials by its profile.
 pub(super) struct Told<'a> {
@@ -17,13 +18,17 @@ pub(super) struct Told<'a> {
     /// What `allow` would write where a name would be changed that programs outside trust, or an
     /// entry of a directory.
     lines: Vec<(&'a Denial, String)>,
+    /// Of programs that are called like one of a domain that has what they were denied.
+    entries: Vec<(&'a Denial, String)>,
 }
+
+/// Denials of which is asked what the profile says.
+const MOST: usize = 100;
 
 impl<'a> Told<'a> {
     /// Nothing is looked up.
     pub(super) fn of(run: &'a RunRecord) -> Self {
-        const MOST: usize = 100;
-        let mut told = Self { run, kept: Vec::new(), lines: Vec::new() };
+        let mut told = Self { run, kept: Vec::new(), lines: Vec::new(), entries: entries(run) };
         let is_told = |denial: &Denial| guarded(denial).is_some() || is_entry(denial);
         let is_asked = |denial: &&Denial| !denial.profile_rules.is_empty() || is_told(denial);
         let denials: Vec<&Denial> = run.denials.iter().filter(is_asked).take(MOST).collect();
@@ -62,11 +67,36 @@ impl<'a> Told<'a> {
         Some(format!("no line helps: {why}"))
     }
 
+    /// How the program enters the domain that has what it was denied.
+    pub(super) fn entry(&self, denial: &Denial) -> Option<&str> {
+        let (_, entry) = self.entries.iter().find(|(told, _)| std::ptr::eq(*told, denial))?;
+        Some(entry)
+    }
+
     /// What `allow` would write, if that is known.
     pub(super) fn lines(&self, denial: &Denial) -> Option<&str> {
         let (_, lines) = self.lines.iter().find(|(told, _)| std::ptr::eq(*told, denial))?;
         Some(lines)
     }
+}
+
+/// The lines by which programs enter the domains that have what they were denied.
+fn entries(run: &RunRecord) -> Vec<(&Denial, String)> {
+    let Some(fitting) = of_file(run).ok().map(Fitting::unresolved) else { return Vec::new() };
+    let Some(compiled) = fitting.compile(&[]).ok().filter(|it| it.domains.len() > 1) else {
+        return Vec::new();
+    };
+    let Ok(judge) = Judge::new(&compiled) else { return Vec::new() };
+    let mut entries = Vec::new();
+    for denial in run.denials.iter().take(MOST) {
+        let asked = (&denial.record, &access(&denial.record));
+        if let Some(line) = misplaced::entry(asked, (&fitting, &compiled, &judge))
+            && let Some(told) = misplaced::told(&line)
+        {
+            entries.push((denial, format!("{}, {told}", line.alone())));
+        }
+    }
+    entries
 }
 
 /// Whether an entry of a directory was to be made, renamed or removed.
