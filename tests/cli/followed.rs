@@ -243,6 +243,15 @@ fn what_a_command_names_and_does_not_see_is_allowed_by_its_path() {
     assert!(home.profile().contains("# ls: allowed"), "{}", home.profile());
     let said = home.say(&["run", "--no-daemon", "-p", "./dewar.toml", "--", "ls", &docs]);
     assert_eq!((said.status, said.err.as_str()), (0, ""), "{}", home.profile());
+    // What lies where the run has a directory of its own, no profile shows.
+    let own = tempfile::NamedTempFile::new_in("/tmp").unwrap();
+    let own = own.path().display().to_string();
+    home.say(&["run", "--no-daemon", "-p", "workspace", "--", "ls", &own]);
+    for what in ["1", &own] {
+        let said = home.say(&["allow", what, "--write", "dewar.toml"]);
+        let want = format!("was denied nothing; {own} is there, but a run has a /tmp of its own");
+        assert!(said.status == 2 && said.err.contains(&want), "{what}: {}{}", said.out, said.err);
+    }
 }
 
 #[test]

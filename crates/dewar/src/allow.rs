@@ -12,7 +12,7 @@ use crate::{
     guarded::frees,
     machine, misplaced,
     proposal::{Proposal, beside, is_name_of, named_hosts, of_file},
-    run::{Denial, Journal, RunRecord},
+    run::{Denial, Journal, RunRecord, Unseen},
     so_far::so_far,
 };
 use anyhow::bail;
@@ -166,11 +166,9 @@ fn chosen<'a>(
         let named = unseen
             .first()
             .map(|it| format!("; `dewar allow {}` lets it see that", visible(&it.record.object)));
-        bail!(Usage(format!(
-            "`{}` was denied nothing{}",
-            visible(&record.command.join(" ")),
-            named.unwrap_or_default()
-        )));
+        let command = visible(&record.command.join(" "));
+        let told = named.unwrap_or_else(|| not_seen(record, &wanted.objects));
+        bail!(Usage(format!("`{command}` was denied nothing{told}")));
     }
     if args.all {
         return Ok(denials.iter().filter(|denial| !is_inside(denial)).collect());
@@ -196,7 +194,8 @@ fn chosen<'a>(
         };
         chosen.extend(denials.iter().chain(unseen).filter(is_meant));
         if chosen.len() == before {
-            bail!(Usage(format!("the run was not denied `{}`", visible(object))));
+            let told = not_seen(record, std::slice::from_ref(object));
+            bail!(Usage(format!("the run was not denied `{}`{told}", visible(object))));
         }
     }
     if let Some(denial) = chosen.iter().find(|denial| is_inside(denial)) {
@@ -207,6 +206,14 @@ fn chosen<'a>(
         )));
     }
     Ok(chosen)
+}
+
+/// What is said of what the command names and does not see, of `objects` or of all.
+fn not_seen(record: &RunRecord, objects: &[String]) -> String {
+    let is_meant = |it: &&Unseen| objects.is_empty() || objects.iter().any(|name| it.is_named(name));
+    let variables = record.variables.clone().unwrap_or_default();
+    let told = record.unseen.iter().find(is_meant).map(|it| it.told(&variables));
+    told.map_or(String::new(), |told| format!("; {told}"))
 }
 
 /// Whether it was denied to a run inside, whose own profile may be the reason.

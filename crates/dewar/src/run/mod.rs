@@ -52,7 +52,7 @@ pub(crate) use prepare::REQUIRED;
 pub(crate) use serving::UseDaemon;
 pub(crate) use summary::lacking;
 pub(crate) use trusted::{guarded_for, is_trusted_outside};
-pub(crate) use unseen::kept_out;
+pub(crate) use unseen::{Unseen, kept_out};
 
 /// What the command line asked for.
 pub(crate) struct RunRequest {

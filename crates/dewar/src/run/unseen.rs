@@ -32,6 +32,16 @@ pub(crate) struct Unseen {
 }
 
 impl Unseen {
+    /// What is said of it, and of how a run sees it.
+    pub(crate) fn told(&self, variables: &Variables) -> String {
+        told(&self.key, &self.path, variables)
+    }
+
+    /// Whether somebody who has written `name` means it.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.path.components().eq(Path::new(name).components())
+    }
+
     /// As the denial that it would have been, had `command` seen it. What lies where the run has a
     /// directory of its own is no other file's denial.
     pub(crate) fn denial(&self, command: &[String]) -> Option<Denial> {
@@ -154,7 +164,7 @@ pub(super) fn remarks(
         told.push(format!("the profile extends none, so it {what}"));
     }
     if record.likeliest().is_none() {
-        told.extend(record.unseen.iter().map(|it| self::told(&it.key, &it.path, variables)));
+        told.extend(record.unseen.iter().map(|it| it.told(variables)));
         told.extend(unmade(compiled, variables));
     }
     told.extend(not_found(record, compiled));
