@@ -70,7 +70,7 @@ impl Home {
 fn what_the_caller_s_mask_leaves_is_not_what_dewar_makes_for_itself() {
     let home = Home::new();
     let (status, said) = home.say("umask 0777; dewar run --no-daemon -- cat ../notes");
-    assert!(status == 1 && said.contains("denied once: cat may not read open"), "{said}");
+    assert!(status == 1 && said.contains("denied once: cat may not read or open"), "{said}");
     let own = "umask 0777; export XDG_STATE_HOME=$PWD/made/state; dewar run --no-daemon -- true; \
                find made -type d ! -perm 0700; find made -type d | wc -l";
     let (status, said) = home.say(own);

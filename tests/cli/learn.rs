@@ -235,7 +235,7 @@ fn what_was_denied_is_allowed_by_its_number_and_taken_back() {
         &home.path().join("notes.txt").display().to_string(),
     ]);
     let said = home.say(&["explain"]);
-    assert!(said.out.contains("[1] cat may not read open"), "{}", said.out);
+    assert!(said.out.contains("[1] cat may not read or open"), "{}", said.out);
     let said = home.say(&["explain", "--toml"]);
     assert!(said.out.starts_with("[files]\nread = [\n    \"${home}/notes.txt\","), "{}", said.out);
     let said = home.say(&["allow", "1"]);

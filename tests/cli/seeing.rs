@@ -112,7 +112,7 @@ fn a_report_names_what_was_written_executed_and_removed() {
         "programs executed",
         "/work/made",
         "names removed",
-        "cat may not read open /etc/shadow",
+        "cat may not read or open /etc/shadow",
         "sets no guard",
     ] {
         assert!(out.contains(part), "{part}: {out}");

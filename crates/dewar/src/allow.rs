@@ -14,6 +14,7 @@ use crate::{
     proposal::{Proposal, beside, is_name_of, named_hosts, of_file},
     run::{Denial, Journal, RunRecord, Unseen},
     so_far::so_far,
+    words::denied,
 };
 use anyhow::bail;
 use clap::Args;
@@ -279,7 +280,7 @@ fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyh
     for (denial, why) in &proposal.left {
         let record = &denial.record;
         let (comm, object) = (visible(&record.comm), visible(&record.object));
-        writeln!(text, "not allowed: {comm}: {} {object}", record.missing.join(" "))?;
+        writeln!(text, "not allowed: {comm} may not {} {object}", denied(record))?;
         writeln!(text, "  {}", visible(why))?;
     }
     Ok(text)

@@ -14,11 +14,12 @@ use crate::{
     run::document::RunDocument,
     run::{Denial, Journal, RunRecord, kept_out, lacking},
     so_far::{newer, so_far},
+    words::{exact, words},
 };
 use clap::Args;
 use cli::look::{self, BAD, FAINT, GOOD, STRONG, paint};
 use learn::Line;
-use monitor::visible;
+use monitor::{Record, visible};
 use known::{Told, guarded};
 use remedy::{in_profile, made_first, named_hosts, powers};
 use std::{fmt::Write as _, iter, path::Path};
@@ -106,7 +107,8 @@ fn fragment(record: &RunRecord) -> anyhow::Result<String> {
     let mut text: String = edit.text();
     for (denial, why) in &proposal.left {
         let (comm, object) = (visible(&denial.record.comm), visible(&denial.record.object));
-        writeln!(text, "# not here: {comm}: {} {object}", denial.record.missing.join(" "))?;
+        let missing = words(&denial.record.missing);
+        writeln!(text, "# not here: {comm} may not {missing} {object}")?;
         writeln!(text, "#   {}", visible(why))?;
     }
     if record.denials.is_empty() {
@@ -230,7 +232,7 @@ fn tell_group(
     }
     let record = &denial.record;
     let (comm, pattern) = (visible(&record.comm), visible(&group.pattern));
-    let missing = record.missing.join(" ");
+    let missing = words(&record.missing);
     let told = format!(
         "{STRONG}{comm}{STRONG:#} may not {BAD}{missing}{BAD:#} {STRONG}{pattern}{STRONG:#}: {objects} objects, {} times",
         group.times(),
@@ -243,7 +245,7 @@ fn tell_group(
     powers(group).iter().try_for_each(|gives| row(text, layout, "gives", gives))?;
     row(text, layout, "program", &record.program)?;
     row(text, layout, "subject", &record.scontext)?;
-    row(text, layout, "object", &format!("{} ({})", record.tcontext, record.tclass))?;
+    row(text, layout, "object", &object_of(record))?;
     row(text, layout, "why", &record.reason)?;
     record.rules.iter().try_for_each(|rule| row(text, layout, "rule", rule))?;
     denial.profile_rules.iter().try_for_each(|rule| row(text, layout, "profile", rule))?;
@@ -270,6 +272,11 @@ fn tell_group(
     row(text, layout, "would allow", &allow)
 }
 
+/// The label of an object, and in the policy's names what was denied on it.
+fn object_of(record: &Record) -> String {
+    format!("{} ({})", record.tcontext, exact(&record.tclass, &record.missing))
+}
+
 /// A line of what is told, with the lines that it takes at this width.
 fn row(text: &mut String, layout: Layout, name: &str, value: &str) -> std::fmt::Result {
     const INDENT: usize = 15;
@@ -293,7 +300,7 @@ fn tell_denial(
 ) -> std::fmt::Result {
     let record = &denial.record;
     let times = if record.count > 1 { format!(", {} times", record.count) } else { String::new() };
-    let missing = record.missing.join(" ");
+    let missing = words(&record.missing);
     let (comm, object) = (visible(&record.comm), visible(&record.object));
     let head = format!(
         "{STRONG}{comm}{STRONG:#} may not {BAD}{missing}{BAD:#} {STRONG}{object}{STRONG:#}{times}"
@@ -308,7 +315,7 @@ fn tell_denial(
         line("why", &record.reason)?;
         return line("instead", &record.instead);
     }
-    line("object", &format!("{} ({})", record.tcontext, record.tclass))?;
+    line("object", &object_of(record))?;
     line("why", &record.reason)?;
     record.rules.iter().try_for_each(|rule| line("rule", rule))?;
     denial.profile_rules.iter().try_for_each(|rule| line("profile", rule))?;

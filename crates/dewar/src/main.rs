@@ -37,6 +37,7 @@ mod screens;
 mod so_far;
 mod top;
 mod trust;
+mod words;
 
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _};
 use cli::{

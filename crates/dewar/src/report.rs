@@ -9,6 +9,7 @@ use crate::{
     output,
     run::document::{RunDocument, moment, time},
     run::{Journal, RunRecord, tell_planted},
+    words::denied,
 };
 use anyhow::Context as _;
 use clap::Args;
@@ -228,7 +229,7 @@ fn tell_denials(
     for group in groups.iter().take(most) {
         let it = &group.members[0].1.record;
         let (comm, pattern) = (visible(&it.comm), visible(&group.pattern));
-        let line = format!("{comm} may not {} {pattern}", it.missing.join(" "));
+        let line = format!("{comm} may not {} {pattern}", denied(it));
         let times = match group.times() {
             1 => String::new(),
             times => format!(", {times} times"),

@@ -5,6 +5,7 @@ use crate::{
     fitting::{Author, Fitting, Target, access, file_of},
     proposal::{Proposal, is_name_of, kept_back, of_profile},
     run::{Denial, link::Setup},
+    words::{exact, words},
 };
 use flask::visible_name as visible;
 use learn::{Line, Widening, widening};
@@ -179,10 +180,10 @@ impl Case {
     /// For people: a block of lines.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        let wants = self.wants.join(" ");
+        let wants = format!("{} ({})", words(&self.wants), exact(&self.class, &self.wants));
         let head = match self.proposed {
             true => format!("{} [{}] proposes:", self.program, self.pid),
-            false => format!("{} [{}] may not {wants} ({})", self.program, self.pid, self.class),
+            false => format!("{} [{}] may not {wants}", self.program, self.pid),
         };
         let _ = writeln!(text, "{}", visible(&head));
         if !self.proposed {

@@ -23,6 +23,7 @@ use crate::{
     failure::{Failed, Usage},
     output,
     proposal::kept_back,
+    words::{exact, words},
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -271,7 +272,10 @@ fn tell(question: &Value) -> String {
     };
     let does = match question["proposed"] == true {
         true => "proposes:".to_owned(),
-        false => format!("may not {} ({})", list("wants").join(" "), text("class")),
+        false => {
+            let wants = list("wants");
+            format!("may not {} ({})", words(&wants), exact(&text("class"), &wants))
+        }
     };
     let (number, program, pid) = (&question["id"], text("program"), &question["pid"]);
     let mut out = format!("{number}: {program} [{pid}] {does}\n");

@@ -2,7 +2,7 @@
 //! command runs with it as it has run without.
 
 use super::{LearnArgs, Learned, read, watch};
-use crate::output::tell;
+use crate::{output::tell, words::words};
 use anyhow::Context as _;
 use learn::{Access, OwnDomain};
 use monitor::visible;
@@ -52,7 +52,7 @@ pub(super) fn split(
         tell!(
             "dewar: no domain for {names}: with it, {} may not {} {}",
             visible(access.who()),
-            access.requested.join(" "),
+            words(&access.requested),
             visible(&access.object)
         );
         return Ok(None);

@@ -1,7 +1,7 @@
 //! What `dewar learn` says at its end.
 
 use super::{LearnArgs, Learned};
-use crate::{entries::made_first, proposal::beside};
+use crate::{entries::made_first, proposal::beside, words::words};
 use learn::{Access, Line, Settled, widening};
 use monitor::visible;
 use std::{
@@ -20,7 +20,7 @@ pub(super) fn left(settled: &Settled, accesses: &BTreeMap<Access, u64>) -> Vec<S
         let line = format!(
             "{} may not {} {}{}",
             visible(access.who()),
-            access.requested.join(" "),
+            words(&access.requested),
             visible(&access.object),
             profile::power(&access.object)
                 .map_or_else(String::new, |gives| format!(", which gives {gives}"))

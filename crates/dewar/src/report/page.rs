@@ -7,6 +7,7 @@ use crate::{
     kept::took,
     run::RunRecord,
     run::document::{kind_name, time},
+    words::denied,
 };
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use monitor::{Deed, DeedKind, visible};
@@ -107,7 +108,7 @@ fn marks(record: &RunRecord) -> Vec<Mark> {
         .map(|deed| (deed.first, kind_name(deed.kind), format!("{}: {}", deed.comm, deed.object)));
     let denials = record.denials.iter().map(|denial| {
         let it = &denial.record;
-        (it.time, "denied", format!("{}: {} {}", it.comm, it.missing.join(" "), it.object))
+        (it.time, "denied", format!("{} may not {} {}", it.comm, denied(it), it.object))
     });
     let changes = record.changes.iter().map(|change| {
         let when = change.when.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -199,7 +200,7 @@ fn denials(record: &RunRecord) -> Markup {
                         @let denial = group.members[0].1;
                         tr {
                             td { (visible(&denial.record.comm)) }
-                            td class="bad" { (denial.record.missing.join(" ")) }
+                            td class="bad" { (denied(&denial.record)) }
                             td { code { (visible(&group.pattern)) } @if group.members.len() > 1 { " (" (group.members.len()) " objects)" } }
                             td class="number" { (group.times()) }
                             td {

@@ -1,7 +1,7 @@
 //! What `dewar run` says at the end, on standard error.
 
 use super::{Decisions, RunRecord, RunRequest, document::RunDocument, planted};
-use crate::output::tell;
+use crate::{output::tell, words::words};
 use cli::look;
 use monitor::visible;
 use rustix::io::Errno;
@@ -82,7 +82,7 @@ fn closing(record: &RunRecord) -> Option<String> {
     let what = format!(
         "{} may not {} {}",
         visible(&denied.comm),
-        denied.missing.join(" "),
+        words(&denied.missing),
         visible(&denied.object)
     );
     let kept = match record.dropped {

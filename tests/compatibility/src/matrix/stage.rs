@@ -2,6 +2,7 @@
 
 use crate::programs::Program;
 use anyhow::{Context as _, bail};
+use serde_json::Value;
 use std::{
     fs::Permissions,
     net::TcpListener,
@@ -56,11 +57,11 @@ impl Stage {
         let port = self.server.local_addr()?.port().to_string();
         let outside = self.outside.0.id().to_string();
         let script = program.script.replace("PORT", &port).replace("OUTSIDE", &outside);
-        let native = self.run(None, &script)?;
+        let (native, _) = self.run(None, &script)?;
         if !native.status.success() {
             bail!("`{}` fails natively: {}", program.name, String::from_utf8_lossy(&native.stderr));
         }
-        let ran = self.run(Some(profile), &script)?;
+        let (ran, denials) = self.run(Some(profile), &script)?;
         if ran.status == native.status && ran.stdout == native.stdout {
             return Ok("works".to_owned());
         }
@@ -68,10 +69,15 @@ impl Stage {
         let told = err.lines().rev().find_map(|line| {
             let (_, denial) = line.strip_prefix("dewar: denied ")?.split_once(" may not ")?;
             let (denial, _) = denial.split_once("; `dewar explain`")?;
-            // What follows the permissions names the object.
-            let permission = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-            let words: Vec<&str> = denial.split(' ').take_while(permission).collect();
-            Some(words.join(" "))
+            let object = |it: &Value| it["object"].as_str().unwrap_or_default().to_owned();
+            let it = denials.iter().find(|it| denial.contains(&object(it)))?;
+            let missing = it["missing"].as_array()?.iter().filter_map(Value::as_str);
+            let object = object(it);
+            // An object without a name of its own says what it is.
+            let is_word = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            let kind = object.split(' ').take_while(is_word);
+            let told: Vec<&str> = missing.chain(kind).collect();
+            Some(told.join(" "))
         });
         match told {
             Some(missing) => Ok(format!("no {missing}")),
@@ -83,8 +89,8 @@ impl Stage {
         }
     }
 
-    /// Runs a script in a home of its own, natively or under a profile.
-    fn run(&self, profile: Option<&str>, script: &str) -> anyhow::Result<Output> {
+    /// Runs a script in a home of its own, natively or under a profile; what is on record of it.
+    fn run(&self, profile: Option<&str>, script: &str) -> anyhow::Result<(Output, Vec<Value>)> {
         let home = self.home()?;
         let mut words: Vec<PathBuf> = vec!["timeout".into(), "60".into()];
         if let Some(profile) = profile {
@@ -106,8 +112,14 @@ impl Stage {
             command.uid(uid).gid(gid);
         }
         let output = command.output().context("cannot start a program")?;
+        let kept = std::fs::read_dir(home.join("state/dewar/runs")).into_iter().flatten().next();
+        let record: Value = match kept.transpose()? {
+            Some(record) => serde_json::from_slice(&std::fs::read(record.path())?)?,
+            None => Value::Null,
+        };
+        let denials = record["denials"].as_array().cloned().unwrap_or_default();
         std::fs::remove_dir_all(&home)?;
-        Ok(output)
+        Ok((output, denials))
     }
 
     fn home(&self) -> anyhow::Result<PathBuf> {

@@ -90,7 +90,7 @@ fn denials_below_a_denied_directory_reach_the_closing_line(stage: &Stage) {
     let profile = stage.profile(PROFILE);
     let call = crate::dewar::Call { profile: Some(&profile), ..stage.call() };
     let ran = run(stage.dewar(call, &bash("cat denied/sub/file")), b"");
-    let line = "dewar: denied once: cat may not read open ";
+    let line = "dewar: denied once: cat may not read or open ";
     assert!(ran.err().contains(line) && ran.err().contains("/denied/sub/file;"), "{}", ran.err());
 }
 

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::control::{ChangeResult, Counters, PolicyChange, Reply, Request, Service, Status};
 use crate::run::{Denial, counts::decisions, journal::denial};
+use crate::words::denied;
 use amendable::{FAST, takes_reading};
 pub(super) use history::History;
 use history::Policies;
@@ -268,7 +269,7 @@ impl Owner {
                 .collect(),
             denied: denials.iter().map(|record| record.count).sum(),
             most_denied: most
-                .map(|r| format!("{} may not {} {}", r.comm, r.missing.join(" "), r.object)),
+                .map(|r| format!("{} may not {} {}", r.comm, denied(r), r.object)),
             ..Counters::default()
         };
         for process in control.processes().unwrap_or_default() {
