@@ -87,3 +87,21 @@ fn a_limit_that_was_reached_is_told_of() {
     let said = text(&said.stderr);
     assert!(said.contains("`limits.processes` was reached"), "{said}");
 }
+
+#[test]
+fn a_script_whose_first_line_names_what_is_not_there_is_said_to() {
+    let home = Home::new();
+    for (first, want) in [
+        ("#!/no/such/shell", "its first line names `/no/such/shell`, which is not there"),
+        ("#!/bin/sh\r", "its first line ends in CR LF"),
+    ] {
+        let script = home.path().join("work/script");
+        fs::write(&script, format!("{first}\nexit 0\n")).unwrap();
+        fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let output = home.say(&["run", "--no-daemon", "--", "./script"]);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(127) && said.contains(want), "{first:?}: {said}");
+    }
+    let said = text(&home.say(&["run", "--no-daemon", "--", "no-such-command"]).stderr);
+    assert!(said.contains("; no directory of PATH has it"), "{said}");
+}

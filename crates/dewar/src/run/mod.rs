@@ -16,6 +16,7 @@ mod planted;
 mod prepare;
 mod proposing;
 mod scratch;
+mod script;
 mod serving;
 mod spelling;
 mod summary;

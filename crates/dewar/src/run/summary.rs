@@ -1,11 +1,11 @@
 //! What `dewar run` says at the end, on standard error.
 
-use super::{Decisions, RunRecord, RunRequest, document::RunDocument, planted};
-use crate::{output::tell, words::words};
+use super::{Decisions, RunRecord, RunRequest, document::RunDocument, planted, script};
+use crate::{output::tell, words};
 use cli::look;
 use monitor::visible;
 use rustix::io::Errno;
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 
 /// Remarks that are made at the end of a run; `dewar explain` makes all.
 const MOST_REMARKS: usize = 3;
@@ -41,17 +41,22 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
 
 /// Says why a command was not executed, and what to look at.
 pub(super) fn tell_not_executed(command: &OsStr, errno: Errno) {
-    let shown = Path::new(command).display();
+    let shown = visible(&command.to_string_lossy());
     let look = match errno {
-        Errno::NOENT if !command.as_bytes().contains(&b'/') => "; no directory of PATH has it",
+        Errno::NOENT => match script::found(command) {
+            Some(path) => script::wrong(&path).unwrap_or_default(),
+            None if !command.as_bytes().contains(&b'/') => "no directory of PATH has it".into(),
+            None => String::new(),
+        },
         Errno::ACCESS => {
-            "; `ls -l` tells whether it is executable, `dewar explain` what was denied"
+            "`ls -l` tells whether it is executable, `dewar explain` what was denied".into()
         }
         Errno::NOEXEC => {
-            "; it is neither a program for this machine nor a script that begins with #!"
+            "it is neither a program for this machine nor a script that begins with #!".into()
         }
-        _ => "",
+        _ => String::new(),
     };
+    let look = if look.is_empty() { look } else { format!("; {look}") };
     tell!("dewar: cannot execute `{shown}`: {errno}{look}");
 }
 
@@ -82,7 +87,7 @@ fn closing(record: &RunRecord) -> Option<String> {
     let what = format!(
         "{} may not {} {}",
         visible(&denied.comm),
-        words(&denied.missing),
+        words::denied(denied),
         visible(&denied.object)
     );
     let kept = match record.dropped {
