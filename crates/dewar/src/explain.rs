@@ -14,7 +14,7 @@ use crate::{
     run::document::RunDocument,
     run::{Denial, Journal, RunRecord, kept_out, lacking},
     so_far::{newer, so_far},
-    words::{exact, words},
+    words::{denied, exact},
 };
 use clap::Args;
 use cli::look::{self, BAD, FAINT, GOOD, STRONG, paint};
@@ -52,6 +52,10 @@ pub(crate) struct ExplainArgs {
     #[arg(long, conflicts_with_all = ["json", "toml"])]
     all: bool,
 
+    /// Tell also what the layers refuse that leave no record
+    #[arg(short, long, conflicts_with_all = ["json", "toml"])]
+    verbose: bool,
+
     /// Print the whole record of the run as JSON
     #[arg(long)]
     json: bool,
@@ -72,7 +76,8 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         (true, _) => json(&record)?,
         (_, true) => fragment(&record)?,
         _ => {
-            let layout = Layout { all: args.all, width: look::columns().unwrap_or(usize::MAX) };
+            let width = look::columns().unwrap_or(usize::MAX);
+            let layout = Layout { all: args.all, verbose: args.verbose, width };
             let killed = Begun::killed().map(|it| it.told() + ". This is the run before:");
             let before = named.is_none().then(|| killed.or_else(|| newer(&record))).flatten();
             let before = before.map(|text| look::fill(text.split(' '), 0, layout.width) + "\n");
@@ -107,7 +112,7 @@ fn fragment(record: &RunRecord) -> anyhow::Result<String> {
     let mut text: String = edit.text();
     for (denial, why) in &proposal.left {
         let (comm, object) = (visible(&denial.record.comm), visible(&denial.record.object));
-        let missing = words(&denial.record.missing);
+        let missing = denied(&denial.record);
         writeln!(text, "# not here: {comm} may not {missing} {object}")?;
         writeln!(text, "#   {}", visible(why))?;
     }
@@ -131,6 +136,7 @@ const MOST_NAMED: usize = 3;
 #[derive(Clone, Copy)]
 pub(crate) struct Layout {
     pub(crate) all: bool,
+    pub(crate) verbose: bool,
     pub(crate) width: usize,
 }
 
@@ -171,14 +177,30 @@ pub(crate) fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fm
             record.dropped
         )?;
     }
-    if !record.unrecorded.is_empty() {
-        writeln!(text, "\nwhat leaves no record where it is refused:")?;
+    // That is where the reason is to be found, where nothing was denied.
+    let verbose = layout.verbose || record.denials.is_empty() && record.status != 0;
+    tell_unrecorded(&mut text, &record.unrecorded, Layout { verbose, ..layout })?;
+    Ok(text)
+}
+
+/// The layers that keep no record: by name, or with what each refuses.
+fn tell_unrecorded(text: &mut String, layers: &[String], layout: Layout) -> std::fmt::Result {
+    const TITLE: &str = "what leaves no record where it is refused:";
+    if layers.is_empty() {
+        return Ok(());
     }
-    for layer in &record.unrecorded {
+    if !layout.verbose {
+        let names = layers.iter().map(|layer| visible(layer.split(':').next().unwrap_or_default()));
+        let names = names.collect::<Vec<_>>().join(", ");
+        let line = format!("{TITLE} {names}; -v tells more");
+        return writeln!(text, "\n{}", look::fill(line.split(' '), 2, layout.width));
+    }
+    writeln!(text, "\n{TITLE}")?;
+    for layer in layers {
         let layer = visible(layer);
         writeln!(text, "  {}", look::fill(layer.split(' '), 4, layout.width.saturating_sub(2)))?;
     }
-    Ok(text)
+    Ok(())
 }
 
 /// What was run, under what, and how it ended: the first line of `explain` and of `report`.
@@ -232,7 +254,7 @@ fn tell_group(
     }
     let record = &denial.record;
     let (comm, pattern) = (visible(&record.comm), visible(&group.pattern));
-    let missing = words(&record.missing);
+    let missing = denied(record);
     let told = format!(
         "{STRONG}{comm}{STRONG:#} may not {BAD}{missing}{BAD:#} {STRONG}{pattern}{STRONG:#}: {objects} objects, {} times",
         group.times(),
@@ -300,7 +322,7 @@ fn tell_denial(
 ) -> std::fmt::Result {
     let record = &denial.record;
     let times = if record.count > 1 { format!(", {} times", record.count) } else { String::new() };
-    let missing = words(&record.missing);
+    let missing = denied(record);
     let (comm, object) = (visible(&record.comm), visible(&record.object));
     let head = format!(
         "{STRONG}{comm}{STRONG:#} may not {BAD}{missing}{BAD:#} {STRONG}{object}{STRONG:#}{times}"

@@ -4,7 +4,7 @@ use super::*;
 use monitor::Record;
 
 fn plain(record: &RunRecord) -> Result<String, std::fmt::Error> {
-    let text = tell(record, Layout { all: false, width: usize::MAX })?;
+    let text = tell(record, Layout { all: false, verbose: false, width: usize::MAX })?;
     Ok(look::plain(&text))
 }
 
@@ -156,11 +156,17 @@ fn a_run_without_denials_says_which_layers_keep_no_record() {
     let record = RunRecord { command: vec!["true".into()], unrecorded, ..RunRecord::default() };
     let text = plain(&record).unwrap();
     assert!(text.contains("no denial was recorded"), "{text}");
-    assert!(text.contains("where it is refused:\n  the system-call filter"), "{text}");
+    let line = "\nwhat leaves no record where it is refused: the system-call filter; -v tells more\n";
+    assert!(text.ends_with(line), "{text}");
+    let layout = Layout { all: false, verbose: true, width: usize::MAX };
+    let text = look::plain(&tell(&record, layout).unwrap());
+    assert!(text.ends_with("where it is refused:\n  the system-call filter: mount\n"), "{text}");
 }
 
 #[test]
 fn the_screen_is_as_it_was_reviewed() {
     let record = crate::screens::record();
-    crate::screens::screen("explain", |width| tell(&record, Layout { all: false, width }).unwrap());
+    crate::screens::screen("explain", |width| {
+        tell(&record, Layout { all: false, verbose: false, width }).unwrap()
+    });
 }

@@ -12,5 +12,5 @@ pub(crate) const CASES: &[&[crate::Case]] = &[filter::CASES, layers::CASES];
 
 /// What `dewar explain` says of the last run, each denial for itself.
 pub(crate) fn explained(stage: &Stage) -> String {
-    run(stage.control(&["explain", "--all"]), b"").out()
+    run(stage.control(&["explain", "--all", "--verbose"]), b"").out()
 }
