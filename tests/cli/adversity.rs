@@ -122,6 +122,25 @@ fn a_working_directory_that_the_profile_hides_is_named_with_its_line() {
 }
 
 #[test]
+fn of_a_run_whose_record_could_not_be_kept_that_is_explained() {
+    let home = Home::new();
+    let run = "dewar run --no-daemon --name it -- sh -c";
+    let full = format!(
+        "export XDG_STATE_HOME=$FULL/state; rm $FULL/fill; mkdir $FULL/state; {run} true 2>&1; \
+         {run} 'for i in $(seq 400); do echo > ~/x$i; done 2>/dev/null; exit 1' 2>/dev/null; dewar explain; dewar explain it"
+    );
+    let fixed = "export XDG_STATE_HOME=$FIXED/state; dewar run --no-daemon -- true 2>/dev/null; dewar explain";
+    for (script, part) in [
+        (full.as_str(), "ended without a record: that could not be written: No space left"),
+        (fixed, "no record of a run can be kept here: `"),
+        (fixed, "fixed`: Read-only file system"),
+    ] {
+        let (_, said) = home.say(script);
+        assert!(said.contains(part), "{script}: {said}");
+    }
+}
+
+#[test]
 fn on_a_full_or_a_read_only_disk_what_cannot_be_written_is_named_and_not_left_in_part() {
     let home = Home::new();
     let mut faults = Vec::new();

@@ -211,7 +211,8 @@ fn chosen<'a>(
 
 /// What is said of what the command names and does not see, of `objects` or of all.
 fn not_seen(record: &RunRecord, objects: &[String]) -> String {
-    let is_meant = |it: &&Unseen| objects.is_empty() || objects.iter().any(|name| it.is_named(name));
+    let is_meant =
+        |it: &&Unseen| objects.is_empty() || objects.iter().any(|name| it.is_named(name));
     let variables = record.variables.clone().unwrap_or_default();
     let told = record.unseen.iter().find(is_meant).map(|it| it.told(&variables));
     told.map_or(String::new(), |told| format!("; {told}"))

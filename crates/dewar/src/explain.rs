@@ -6,7 +6,7 @@ mod remedy;
 mod tests;
 
 use crate::{
-    control::{Begun, Run},
+    control::{Begun, Run, unwritable},
     groups::{Group, groups},
     output,
     proposal::{self, NATIVELY, Proposal, of_file},
@@ -18,9 +18,9 @@ use crate::{
 };
 use clap::Args;
 use cli::look::{self, BAD, FAINT, GOOD, STRONG, paint};
+use known::{Told, guarded};
 use learn::Line;
 use monitor::{Record, visible};
-use known::{Told, guarded};
 use remedy::{in_profile, made_first, named_hosts, powers};
 use std::{fmt::Write as _, iter, path::Path};
 
@@ -78,13 +78,19 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         _ => {
             let width = look::columns().unwrap_or(usize::MAX);
             let layout = Layout { all: args.all, verbose: args.verbose, width };
-            let killed = Begun::killed().map(|it| it.told() + ". This is the run before:");
-            let before = named.is_none().then(|| killed.or_else(|| newer(&record))).flatten();
+            let before = named.is_none().then(|| left_out(&record)).flatten();
             let before = before.map(|text| look::fill(text.split(' '), 0, layout.width) + "\n");
             return Ok(look::show(&(before.unwrap_or_default() + &tell(&record, layout)?))?);
         }
     };
     Ok(output::print(text.as_bytes())?)
+}
+
+/// Which newer run is left out, and why.
+fn left_out(record: &RunRecord) -> Option<String> {
+    let ended = Begun::unrecorded().map(|it| it.told() + ". This is the run before:");
+    let unwritable = || unwritable().map(|why| why + ". This is the last run that has a record:");
+    ended.or_else(|| newer(record)).or_else(unwritable)
 }
 
 /// The record, with the lines that would allow what was denied.

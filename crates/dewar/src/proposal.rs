@@ -132,7 +132,8 @@ impl<'a> Proposal<'a> {
         for (denial, access) in all {
             let is_it = |other: &Denial| std::ptr::eq(other, denial);
             let is_new = access.wants("add_name") || access.tclass.ends_with("_socket");
-            let enters = |(of, lines): &Found<'_>| is_it(of) && lines.iter().any(misplaced::is_entry);
+            let enters =
+                |(of, lines): &Found<'_>| is_it(of) && lines.iter().any(misplaced::is_entry);
             if is_new
                 || found.iter().any(enters)
                 || asks_for_names(&denial.record) && !fitting.named_hosts.is_empty()

@@ -119,8 +119,9 @@ struct ProcessDocument {
 
 impl Running {
     fn of(shown: &Shown) -> Self {
-        let Status { id, name, pid, started, command, profile, variables, domains, changes, .. } =
-            shown.status.clone();
+        let Status {
+            id, name, pid, started, command, profile, variables, domains, changes, ..
+        } = shown.status.clone();
         let process = |of: &ProcessStatus| ProcessDocument {
             pid: of.pid,
             parent: of.parent,

@@ -1,5 +1,5 @@
 //! What is kept of a run until its record is there: for `ps` while the run is stopped, and for
-//! `explain` when its monitor was killed.
+//! `explain` when its monitor was killed, or its record could not be written.
 
 use super::Status;
 use anyhow::Context as _;
@@ -24,6 +24,9 @@ pub(crate) struct Begun {
     ticks: u64,
     /// The PID namespace that the PID is of.
     namespace: PathBuf,
+    /// It has ended, and why its record could not be written.
+    #[serde(default)]
+    unkept: Option<String>,
 }
 
 impl Begun {
@@ -35,8 +38,8 @@ impl Begun {
         runs.iter().rev().filter_map(|name| Self::read(&directory.join(name))).collect()
     }
 
-    /// The last run, if its monitor was killed: then there is no record of it.
-    pub(crate) fn killed() -> Option<Self> {
+    /// The last run, if it has ended without a record.
+    pub(crate) fn unrecorded() -> Option<Self> {
         let directory = journal_directory().ok()?;
         let mut begun =
             records().ok()?.into_iter().rev().map(|name| Self::read(&directory.join(name)));
@@ -51,7 +54,12 @@ impl Begun {
     /// There is no `/proc`.
     pub(crate) fn now(status: Status) -> std::io::Result<Self> {
         let ticks = Proc::open()?.started(status.pid)?;
-        Ok(Self { status, ticks, namespace: namespace()? })
+        Ok(Self { status, ticks, namespace: namespace()?, unkept: None })
+    }
+
+    /// The same run, which has ended, and whose record could not be written.
+    pub(crate) fn unkept(self, why: String) -> Self {
+        Self { unkept: Some(why), ..self }
     }
 
     /// As it stands in a file.
@@ -72,20 +80,24 @@ impl Begun {
         serde_json::from_slice(&text).ok()
     }
 
-    /// Whether its monitor is known to be gone.
+    /// Whether it has ended, or its monitor is known to be gone.
     pub(crate) fn is_over(&self) -> bool {
         let started = || Proc::open().and_then(|proc| proc.started(self.status.pid));
-        namespace().is_ok_and(|own| own == self.namespace) && (started() != Ok(self.ticks))
+        let is_gone =
+            || namespace().is_ok_and(|own| own == self.namespace) && (started() != Ok(self.ticks));
+        self.unkept.is_some() || is_gone()
     }
 
     /// What became of a run that is over.
     pub(crate) fn told(&self) -> String {
         let Status { id, name, pid, command, .. } = &self.status;
         let name = name.as_ref().map_or(String::new(), |name| format!(" ({})", visible(name)));
-        format!(
-            "run {id}{name}, `{}`, ended without a record: its monitor, process {pid}, was killed, and the run with it",
-            visible(&command.join(" "))
-        )
+        let why = match &self.unkept {
+            Some(why) => format!("that could not be written: {}", visible(why)),
+            None => format!("its monitor, process {pid}, was killed, and the run with it"),
+        };
+        let command = visible(&command.join(" "));
+        format!("run {id}{name}, `{command}`, ended without a record: {why}")
     }
 }
 
@@ -96,6 +108,20 @@ fn namespace() -> std::io::Result<PathBuf> {
 /// `$XDG_STATE_HOME/dewar/runs`, or its default.
 pub(crate) fn journal_directory() -> anyhow::Result<PathBuf> {
     Ok(runs::state_directory()?.join("dewar/runs"))
+}
+
+/// Why no record can be kept, where that is so.
+pub(crate) fn unwritable() -> Option<String> {
+    let directory = journal_directory().ok()?;
+    let place = directory.ancestors().find(|place| place.exists())?;
+    let error = match place.is_dir() {
+        true => rustix::fs::access(place, rustix::fs::Access::WRITE_OK).err()?,
+        false => rustix::io::Errno::NOTDIR,
+    };
+    Some(format!(
+        "no record of a run can be kept here: `{}`: {error}; XDG_STATE_HOME names another place",
+        visible(&place.to_string_lossy())
+    ))
 }
 
 /// The names of the records there are, the oldest first.

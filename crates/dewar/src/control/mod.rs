@@ -12,7 +12,7 @@ mod service;
 mod stopped;
 mod wire;
 
-pub(crate) use begun::{Begun, journal_directory, records};
+pub(crate) use begun::{Begun, journal_directory, records, unwritable};
 pub(crate) use client::{Run, RunArg, odd};
 pub(crate) use service::{Endpoint, Service};
 pub(crate) use stopped::Stopped;

@@ -156,7 +156,8 @@ fn a_run_without_denials_says_which_layers_keep_no_record() {
     let record = RunRecord { command: vec!["true".into()], unrecorded, ..RunRecord::default() };
     let text = plain(&record).unwrap();
     assert!(text.contains("no denial was recorded"), "{text}");
-    let line = "\nwhat leaves no record where it is refused: the system-call filter; -v tells more\n";
+    let line =
+        "\nwhat leaves no record where it is refused: the system-call filter; -v tells more\n";
     assert!(text.ends_with(line), "{text}");
     let layout = Layout { all: false, verbose: true, width: usize::MAX };
     let text = look::plain(&tell(&record, layout).unwrap());

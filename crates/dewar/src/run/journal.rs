@@ -197,6 +197,7 @@ pub(crate) struct Journal {
     /// Where the file lies, as it was found before the run.
     directory: OwnedFd,
     name: String,
+    begun: Option<Begun>,
     is_kept: bool,
 }
 
@@ -223,24 +224,30 @@ impl Journal {
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path);
         let mut file = file.with_context(cannot)?;
         // For others, should there never be more. The record itself needs none of it.
-        if let Ok(text) = Begun::now(status.clone()).and_then(|begun| Ok(begun.text()?)) {
+        let begun = Begun::now(status.clone()).ok();
+        if let Some(Ok(text)) = begun.as_ref().map(Begun::text) {
             let _ = file.write_all(&text);
         }
-        Ok(Self { file, directory: opened.into(), name, is_kept: false })
+        Ok(Self { file, directory: opened.into(), name, begun, is_kept: false })
     }
 
-    /// Writes the record, or leaves none.
+    /// Writes the record; or else that there is none, and why, for which less room is enough.
     pub(super) fn keep(mut self, record: &RunRecord) -> anyhow::Result<()> {
-        let written = self.write(record);
-        self.is_kept = written.is_ok();
+        let written = serde_json::to_vec(record).map_err(Into::into);
+        let written = written.and_then(|text| self.write(&text));
+        let told = written.as_ref().err().zip(self.begun.take());
+        let told = told.map(|(error, begun)| begun.unkept(format!("{error:#}")).text());
+        self.is_kept = match told {
+            Some(text) => text.is_ok_and(|text| self.write(&text).is_ok()),
+            None => written.is_ok(),
+        };
         written
     }
 
-    fn write(&mut self, record: &RunRecord) -> anyhow::Result<()> {
-        let text = serde_json::to_vec(record)?;
+    fn write(&mut self, text: &[u8]) -> anyhow::Result<()> {
         self.file.rewind()?;
         self.file.set_len(0)?;
-        self.file.write_all(&text)?;
+        self.file.write_all(text)?;
         self.file.flush()?;
         Ok(())
     }
@@ -249,7 +256,7 @@ impl Journal {
     pub(crate) fn find(run: Option<&str>) -> anyhow::Result<RunRecord> {
         let summaries = Self::summaries()?;
         let Some(run) = run.filter(|run| *run != "last") else {
-            let Some(last) = summaries.first() else { bail!(no_run(Begun::killed())) };
+            let Some(last) = summaries.first() else { bail!(no_run(Begun::unrecorded())) };
             return last.whole();
         };
         if summaries.is_empty() && Begun::all().is_empty() {

@@ -1,7 +1,7 @@
 //! A record of a run, as far as a list of runs needs it.
 
 use super::RunRecord;
-use crate::control::{Begun, Run};
+use crate::control::{Begun, Run, unwritable};
 use anyhow::Context as _;
 use cli::{failure::Usage, look};
 use monitor::visible;
@@ -57,9 +57,10 @@ impl Summary {
 }
 
 /// There is nothing to look among.
-pub(super) fn no_run(killed: Option<Begun>) -> Usage {
-    let killed = killed.map_or(String::new(), |killed| format!("{}; ", killed.told()));
-    Usage(format!("{killed}no run has been recorded yet; start one with `dewar run -- COMMAND`"))
+pub(super) fn no_run(unrecorded: Option<Begun>) -> Usage {
+    let last = unrecorded.map_or(String::new(), |last| format!("{}; ", last.told()));
+    let how = unwritable().unwrap_or_else(|| "start one with `dewar run -- COMMAND`".into());
+    Usage(format!("{last}no run has been recorded yet; {how}"))
 }
 
 /// Nothing is called so: what may have been meant, and where to look.
@@ -67,7 +68,8 @@ pub(super) fn unknown(run: &str, summaries: &[Summary]) -> anyhow::Error {
     let (going_on, stopped) = Run::and_stopped().unwrap_or_default();
     let is_it = |it: &&Run| it.status.id == run || it.status.name.as_deref() == Some(run);
     if let Some(it) = going_on.iter().find(is_it) {
-        let what = format!("run {} goes on, and its record is there once it has ended", it.status.id);
+        let what =
+            format!("run {} goes on, and its record is there once it has ended", it.status.id);
         let called = it.status.name.as_ref().unwrap_or(&it.status.id);
         let so_far = format!("`dewar explain {}` tells what it was denied so far", visible(called));
         return Usage(format!("{what}; {so_far}")).into();

@@ -36,7 +36,8 @@ pub(super) fn wrong(path: &Path) -> Option<String> {
     }
     let is_there = Path::new(OsStr::from_bytes(interpreter)).exists();
     let name = shown(interpreter);
-    (!is_there).then(|| format!("its first line names `{name}`, which is not there, or not in this run"))
+    (!is_there)
+        .then(|| format!("its first line names `{name}`, which is not there, or not in this run"))
 }
 
 /// A file, and nothing that opening would wait for. `/proc` is not there any more to look it up.

@@ -263,7 +263,8 @@ mod tests {
                     .collect();
             let (manager, hint, cache, server) = ("file".into(), 900.0, 90.0, 9.0);
             sample.runs[0].rates = vec![Rate { manager, queries, hint, cache, server }];
-            let most = "cat may not read or open /home/me/a/directory/that/lies/deep/in/the/home/file";
+            let most =
+                "cat may not read or open /home/me/a/directory/that/lies/deep/in/the/home/file";
             sample.runs[0].most_denied = Some(most.into());
             view.take(sample);
         }

@@ -268,8 +268,7 @@ impl Owner {
                 .map(|(name, stats)| decisions(name, *stats))
                 .collect(),
             denied: denials.iter().map(|record| record.count).sum(),
-            most_denied: most
-                .map(|r| format!("{} may not {} {}", r.comm, denied(r), r.object)),
+            most_denied: most.map(|r| format!("{} may not {} {}", r.comm, denied(r), r.object)),
             ..Counters::default()
         };
         for process in control.processes().unwrap_or_default() {
