@@ -75,6 +75,22 @@ fn a_host_that_is_granted_and_was_not_found_is_not_granted_again() {
     }
 }
 
+/// Git finds its host in a repository, Cargo in a lock file.
+#[test]
+fn where_a_name_was_looked_up_in_vain_the_hosts_that_had_no_address_are_named() {
+    let home = super::learn::Home::new();
+    let ask = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)";
+    for (host, is_told) in [("no.invalid:443", true), ("192.0.2.1:443", false)] {
+        let rules = format!("extends = 'workspace'\nnetwork.connect = ['{host}']\n");
+        std::fs::write(home.work().join("dewar.toml"), rules).unwrap();
+        let run = ["run", "--no-daemon", "-p", "./dewar.toml", "--", "/usr/bin/python3", "-c", ask];
+        assert_eq!(home.say(&run).status, 1);
+        let told = home.say(&["explain"]).out;
+        let why = "granted      no.invalid: without an address when the run started";
+        assert_eq!(told.contains(why), is_told, "{told}");
+    }
+}
+
 #[test]
 fn a_host_that_is_not_found_is_told_at_the_start() {
     let account = Account::new(None);

@@ -21,7 +21,7 @@ use cli::look::{self, BAD, FAINT, GOOD, STRONG, paint};
 use known::{Told, guarded};
 use learn::Line;
 use monitor::{Record, visible};
-use remedy::{in_profile, made_first, named_hosts, powers};
+use remedy::{in_profile, made_first, named_hosts, powers, without_address};
 use std::{fmt::Write as _, iter, path::Path};
 
 const EXAMPLES: &str = "\
@@ -372,6 +372,7 @@ fn tell_denial(
     if let Some(why) = proposal::not_found(record, &hosts, &told.run.unfound) {
         return line("in a profile", &format!("no line helps: {why}"));
     }
+    line("granted", &without_address(record, &told.run.unfound).unwrap_or_default())?;
     let lines = in_profile(denial, told.run.variables.as_ref()).unwrap_or_default();
     let lines = told.lines(denial).map_or(lines, str::to_owned);
     if let Some(hosts) = named_hosts(record, &told.run.command) {

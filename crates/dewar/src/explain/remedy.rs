@@ -13,6 +13,9 @@ use monitor::{Record, visible};
 use profile::{Kept, Variables};
 use std::{collections::BTreeSet, net::SocketAddr, path::Path};
 
+/// Hosts that a profile grants and that had no address, each with its domain.
+type Unfound = BTreeSet<(String, String)>;
+
 /// How to do without a right over a whole directory, which may be a home, for one new name in it.
 pub(super) fn made_first(denial: &Denial) -> Option<String> {
     let record = &denial.record;
@@ -92,6 +95,16 @@ fn own_loopback(record: &Record) -> Option<String> {
     let is_loopback = address.is_some_and(|address| address.ip().to_canonical().is_loopback());
     let is_port = record.tclass == "endpoint" && is_loopback;
     is_port.then(|| "network.loopback = \"own\" (ports that the run binds itself), or ".to_owned())
+}
+
+/// That a program asked for an address, where hosts that it is granted had none at the start.
+pub(super) fn without_address(record: &Record, unfound: &Unfound) -> Option<String> {
+    let own = unfound.iter().filter(|(domain, _)| domain == domain_of(&record.scontext));
+    let hosts: Vec<&str> = own.map(|(_, host)| host.as_str()).collect();
+    (asks_for_names(record) && !hosts.is_empty()).then(|| {
+        let hosts = hosts.join(", ");
+        format!("{hosts}: without an address when the run started; once there is one, run the command again")
+    })
 }
 
 /// The hosts that a command names, where a name server was asked in vain: a host that a profile

@@ -3,6 +3,7 @@
 //! the system.
 
 use super::{Denial, RunRecord};
+use crate::proposal::asks_for_names;
 use learn::{Judge, Line, Scope};
 use monitor::{DeedKind, Record, visible};
 use profile::{Compiled, Documents, Domain, Environment, Fate, PathRule, ResolvedHost, Variables};
@@ -194,8 +195,8 @@ pub(super) fn unfound(compiled: &Compiled) -> BTreeSet<(String, String)> {
 /// a file names are told at the start.
 fn not_found(record: &RunRecord, compiled: &Compiled) -> Option<String> {
     let asks = |object: &str| object.trim_end_matches("/udp").ends_with(":53");
-    let has_asked =
-        record.deeds.iter().any(|deed| deed.kind == DeedKind::Contacted && asks(&deed.object));
+    let has_asked = record.denials.iter().any(|denial| asks_for_names(&denial.record))
+        || record.deeds.iter().any(|deed| deed.kind == DeedKind::Contacted && asks(&deed.object));
     let is_missing = |host: &&ResolvedHost| host.error.is_some() && host.file.is_none();
     let missing: Vec<String> =
         compiled.hosts.iter().filter(is_missing).map(|host| host.host.to_string()).collect();
