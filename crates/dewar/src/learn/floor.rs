@@ -39,7 +39,7 @@ pub(super) fn profile(
             || is_base(path)
     };
     let found = secrets.everywhere(&variables.home, &skip);
-    tell_left(&found.left);
+    tell_left(&found.left, &variables.home);
     let reached = learn::powers(compiled, &judge, &variables.home);
     let floor = Floor { compiled, judge: &judge, secrets, found: &found, reached, output };
     let unguarded = if compiled.guarded { "" } else { "unguarded = ['${workspace}', '${tmp}']\n" };
@@ -66,20 +66,32 @@ pub(super) fn profile(
     Ok((text, floor.kept(None, &found.files).len()))
 }
 
-fn tell_left(left: &[PathBuf]) {
-    const MOST: usize = 4;
-    if left.is_empty() {
-        return;
+fn tell_left(left: &[PathBuf], home: &Path) {
+    if let Some(names) = left_in_words(left, home) {
+        tell!(
+            "dewar: not looked through for secrets, so it stays denied: {names}; what is needed of it goes into a profile for -p"
+        );
     }
-    let names = left.iter().take(MOST).map(|path| visible(&path.to_string_lossy()));
-    let names = names.collect::<Vec<_>>().join(", ");
-    let more = match left.len().saturating_sub(MOST) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    tell!(
-        "dewar: not looked through for secrets, so it stays denied: {names}{more}; what is needed of it goes into a profile for -p"
-    );
+}
+
+/// What was not looked through, by name; of homes of others, how much.
+fn left_in_words(left: &[PathBuf], home: &Path) -> Option<String> {
+    const MOST: usize = 4;
+    let homes = home.parent().filter(|homes| *homes != Path::new("/"));
+    let homes = homes.unwrap_or(Path::new("/home"));
+    let is_others = |path: &&PathBuf| path.starts_with(homes) && !path.starts_with(home);
+    let (others, own): (Vec<&PathBuf>, Vec<&PathBuf>) = left.iter().partition(is_others);
+    let named = own.iter().take(MOST).map(|path| visible(&path.to_string_lossy()));
+    let mut named: Vec<String> = named.collect();
+    if let more @ 1.. = own.len().saturating_sub(MOST) {
+        named.push(format!("{more} more"));
+    }
+    match others.len() {
+        0 => {}
+        1 => named.push("1 directory in homes of others".into()),
+        many => named.push(format!("{many} directories in homes of others")),
+    }
+    (!named.is_empty()).then(|| named.join(", "))
 }
 
 /// What stays as the base has it, whatever is granted above.
@@ -178,4 +190,26 @@ fn pattern(path: &Path) -> String {
 /// A value as TOML takes it, too: strings and lists of them.
 fn json(value: impl serde::Serialize) -> serde_json::Result<String> {
     serde_json::to_string(&value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homes_of_others_are_counted_and_not_named() {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let home = Path::new("/home/me");
+        for (left, want) in [
+            (paths(&[]), None),
+            (paths(&["/home/you/a"]), Some("1 directory in homes of others")),
+            (
+                paths(&["/home/me/big", "/home/you/a", "/home/you", "/srv/x"]),
+                Some("/home/me/big, /srv/x, 2 directories in homes of others"),
+            ),
+            (paths(&["/a", "/b", "/c", "/d", "/e"]), Some("/a, /b, /c, /d, 1 more")),
+        ] {
+            assert_eq!(left_in_words(&left, home).as_deref(), want);
+        }
+    }
 }
