@@ -78,6 +78,9 @@ fn with_causes(error: &anyhow::Error) -> String {
 #[must_use]
 pub fn diagnose(errors: impl Diagnostic + Send + Sync + 'static) -> ExitCode {
     let text = shown(errors);
+    // The renderer leaves blanks where it breaks a line.
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let text = lines.join("\n");
     // One prefix for all that Dewar says.
     tell!("dewar: {}", text.strip_prefix("  ").unwrap_or(&text));
     ExitCode::from(USAGE)

@@ -18,7 +18,7 @@ pub enum Problem {
         reason: String,
     },
     /// No shipped profile has that name.
-    #[error("no profile is called `{name}`")]
+    #[error("{}", unknown_profile(name))]
     UnknownProfile {
         /// The name asked for.
         name: String,
@@ -168,6 +168,13 @@ impl Problem {
     }
 }
 
+fn unknown_profile(name: &str) -> String {
+    match name {
+        "" => "the name of the profile is empty".to_owned(),
+        name => format!("no profile is called `{name}`"),
+    }
+}
+
 fn help_for_profile(name: &str) -> String {
     let names: Vec<&str> = crate::shipped().iter().map(|(name, _)| *name).collect();
     let meant = closest(name, names.iter().copied());
@@ -269,7 +276,7 @@ pub struct ProfileErrors {
 }
 
 impl ProfileErrors {
-    /// The errors, at least one, in the order of finding.
+    /// The errors, at least one: those of a file in the order of its lines.
     #[must_use]
     pub fn errors(&self) -> &[ProfileError] {
         &self.errors
@@ -328,7 +335,14 @@ impl Reporter {
 
     /// What was reported, about the profile `name`.
     pub(crate) fn into_errors(self, name: String) -> ProfileErrors {
-        ProfileErrors { name, errors: self.errors }
+        let mut errors = self.errors;
+        let file = |error: &ProfileError| error.position().map(|(file, ..)| file.to_owned());
+        let files: Vec<Option<String>> = errors.iter().map(file).collect();
+        errors.sort_by_key(|error| {
+            let place = error.position().map(|(_, line, column)| (line, column));
+            (files.iter().position(|it| *it == file(error)), place)
+        });
+        ProfileErrors { name, errors }
     }
 }
 

@@ -98,11 +98,11 @@ fn each_mistake_is_named_with_its_place_and_with_what_to_write() {
 }
 
 #[test]
-fn all_mistakes_are_reported_at_once_and_in_place() {
+fn all_mistakes_are_reported_at_once_in_place_and_in_the_order_of_lines() {
     let text = "mode = 'x'\n[files]\nread = ['/usr', 'b',\n  '${c}']\nwrit = []\n";
     let places: Vec<(usize, usize)> =
         errors(text).into_iter().map(|(_, line, column, _)| (line, column)).collect();
-    assert_eq!(places, [(5, 1), (1, 8), (3, 17), (4, 3)]);
+    assert_eq!(places, [(1, 8), (3, 17), (4, 3), (5, 1)]);
 }
 
 #[test]
@@ -204,4 +204,10 @@ fn every_key_that_is_read_is_in_the_list_of_all() {
     let mut all = profile::keys().to_vec();
     all.sort_unstable();
     assert_eq!(read, all);
+}
+
+#[test]
+fn a_profile_without_a_name_is_said_to_have_none() {
+    let errors = compile_source(&Source::from_argument("")).expect_err("it has no name");
+    assert_eq!(errors.errors()[0].to_string(), "the name of the profile is empty");
 }
