@@ -68,6 +68,7 @@ fn every_mistake_of_a_profile_is_reported_at_once() {
     let said = dewar_in(dir.path(), &RUN);
     assert!(said.err.contains("./x.toml has 3 errors"), "{}", said.err);
     assert_eq!(said.err.matches("x.toml:").count(), 3, "{}", said.err);
+    assert!(said.err.lines().all(|line| line.trim_end() == line), "{:?}", said.err);
 }
 
 #[test]
@@ -78,6 +79,7 @@ fn a_profile_that_is_not_there_is_wrong_use() {
         ("./nothing.toml", "cannot read profile `./nothing.toml`: No such file or directory"),
         ("nothing.toml", "cannot read profile `nothing.toml`"),
         ("/", "cannot read profile `/`"),
+        ("", "the name of the profile is empty"),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let said = dewar_in(dir.path(), &["run", "-p", profile, "touch", "trace"]);
