@@ -21,6 +21,15 @@ fn begin(home: &Home) -> (Child, Pid) {
     (run, Pid::from_raw(i32::try_from(monitor).unwrap()).unwrap())
 }
 
+/// Stops a monitor, and waits until it is stopped.
+fn stop(monitor: Pid) {
+    kill_process(monitor, Signal::STOP).unwrap();
+    let status = format!("/proc/{}/status", monitor.as_raw_nonzero());
+    while !std::fs::read_to_string(&status).unwrap().contains("State:\tT") {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Ends it.
 fn end(mut run: Child, monitor: Pid) {
     let _ = kill_process(monitor, Signal::KILL);
@@ -32,7 +41,7 @@ fn end(mut run: Child, monitor: Pid) {
 fn a_run_that_is_stopped_is_told_of_at_once_with_how_it_goes_on() {
     let home = Home::new();
     let (run, monitor) = begin(&home);
-    kill_process(monitor, Signal::STOP).unwrap();
+    stop(monitor);
     let file = home.path().join("work").display().to_string();
     for (args, status, part) in [
         (&["ps"][..], 0, "(z)"),

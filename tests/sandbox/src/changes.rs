@@ -268,8 +268,11 @@ fn changes_at_once_are_made_one_after_another(stage: &Stage) {
 fn a_run_may_end_during_a_change(stage: &Stage) {
     data(stage);
     for round in 0..6 {
-        let script = format!("sleep 0.2{round}; exec 7<data; cat data >/dev/null; exit 7");
+        let script = format!(
+            "while [ ! -e go{round} ]; do sleep 0.02; done; sleep 0.2{round}; exec 7<data; cat data >/dev/null; exit 7"
+        );
         let mut running = Running::start(stage, stage.call(), &script);
+        stage.file(&stage.work().join(format!("go{round}")), "");
         let ended = loop {
             let ran = stage_says(stage, &["revoke", "last", "--file", "other"]);
             assert!([0, 1, 2].contains(&ran.code()), "{}", ran.err());

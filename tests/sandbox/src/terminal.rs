@@ -1,21 +1,15 @@
 //! On a terminal: an interactive shell outside, and `dewar run` typed into it.
 
+mod keyboard;
+
 use crate::{
     Case, cases,
     process::{run, until},
     stage::{Stage, bash},
 };
-use rustix::{
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{Winsize, tcsetwinsize},
-};
-use std::{
-    ffi::OsString,
-    fs::File,
-    io::{Read as _, Write as _},
-    process::{Child, Stdio},
-    time::Duration,
-};
+use keyboard::{INTERRUPT, Keyboard, line};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::{ffi::OsString, time::Duration};
 
 /// The cases of this part.
 pub(crate) const CASES: &[&[Case]] = &[cases![
@@ -32,104 +26,7 @@ pub(crate) const CASES: &[&[Case]] = &[cases![
     top_follows_the_terminal_and_leaves_it_as_it_was,
 ]];
 
-const INTERRUPT: &str = "\x03";
 const SUSPEND: &str = "\x1a";
-
-/// A shell on a terminal, seen from the keyboard.
-struct Keyboard {
-    master: File,
-    shell: Child,
-    seen: String,
-}
-
-impl Keyboard {
-    fn new(stage: &Stage) -> Self {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let master = openpt(flags).expect("a terminal");
-        grantpt(&master).expect("grant it");
-        unlockpt(&master).expect("unlock it");
-        let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("UTF-8");
-        stage.give(name.as_ref());
-        let stream = || {
-            let file = File::options().read(true).write(true).open(&name).expect("the terminal");
-            Stdio::from(file)
-        };
-        let words = ["setsid", "--ctty", "bash", "--norc", "--noprofile", "-i"].map(Into::into);
-        let mut command = stage.command(&words);
-        command.env("PS1", "outer> ").env("TERM", "vt100").env("HISTFILE", "");
-        command.stdin(stream()).stdout(stream()).stderr(stream());
-        let shell = command.spawn().expect("start a shell");
-        rustix::io::ioctl_fionbio(&master, true).expect("read without waiting");
-        let mut keyboard = Self { master: master.into(), shell, seen: String::new() };
-        keyboard.expect("outer> ");
-        keyboard
-    }
-
-    fn keys(&mut self, text: &str) {
-        self.master.write_all(text.as_bytes()).expect("type");
-    }
-
-    /// Types a line that runs a script under Dewar.
-    fn dewar(&mut self, stage: &Stage, script: &str) {
-        self.dewar_and(stage, script, "");
-        // The shell has taken the line, and gives the terminal back its ways.
-        self.expect("\x1b[?2004l");
-    }
-
-    /// The same, with something behind the command.
-    fn dewar_and(&mut self, stage: &Stage, script: &str, rest: &str) {
-        self.keys(&format!("{}{rest}\n", line(stage, script)));
-    }
-
-    /// Runs a script in the background, and waits until that is stopped, as it needs the terminal.
-    fn in_background(&mut self, stage: &Stage, script: &str) {
-        self.dewar_and(stage, script, "& echo star''ted");
-        self.expect("started");
-        let stopped = until(|| {
-            self.expect("outer> ");
-            self.keys("jobs; echo sa''id\n");
-            self.expect("said").contains("Stopped").then_some(())
-        });
-        stopped.expect("it is stopped");
-        self.expect("outer> ");
-    }
-
-    /// Waits until `text` has come out, and forgets everything up to it; what came before.
-    fn expect(&mut self, text: &str) -> String {
-        let found = until(|| {
-            let mut bytes = [0; 4096];
-            // Nothing to read now, or nobody has the other side open.
-            let count = self.master.read(&mut bytes).unwrap_or(0);
-            self.seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
-            self.seen.find(text)
-        });
-        let at = found.unwrap_or_else(|| panic!("no {text:?} in {:?}", self.seen));
-        let rest = self.seen.split_off(at + text.len());
-        std::mem::replace(&mut self.seen, rest)
-    }
-
-    /// What the shell says of the last command.
-    fn status(&mut self) -> i32 {
-        self.expect("outer> ");
-        self.keys("echo sta''tus $?.\n");
-        self.expect("status ");
-        self.expect(".").trim_end_matches('.').parse().expect("a number")
-    }
-}
-
-/// What is typed to run a script under Dewar.
-fn line(stage: &Stage, script: &str) -> String {
-    let command = stage.dewar(stage.call(), &bash(script));
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| format!("'{}' ", word.to_string_lossy().replace('\'', r"'\''"))).collect()
-}
-
-impl Drop for Keyboard {
-    fn drop(&mut self) {
-        let _ = self.shell.kill();
-        let _ = self.shell.wait();
-    }
-}
 
 fn an_interactive_shell_stops_continues_and_suspends(stage: &Stage) {
     let mut keyboard = Keyboard::new(stage);
@@ -143,9 +40,7 @@ fn an_interactive_shell_stops_continues_and_suspends(stage: &Stage) {
     keyboard.expect("inner> ");
     keyboard.keys("fg\n");
     keyboard.expect("sleep 100");
-    std::thread::sleep(Duration::from_millis(200));
-    keyboard.keys(INTERRUPT);
-    keyboard.expect("inner> ");
+    keyboard.interrupt_until("inner> ");
     keyboard.keys("echo sta''tus $?.\n");
     keyboard.expect("status 130.");
     keyboard.expect("inner> ");
