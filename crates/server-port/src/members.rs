@@ -15,6 +15,9 @@ use std::{
 /// How often members that have not answered are looked at.
 const TICK: Duration = Duration::from_millis(10);
 
+/// How often one that does not die is killed.
+const KILLS: u32 = 8;
+
 /// Who has applied which policy state.
 pub struct Members {
     state: Mutex<State>,
@@ -74,7 +77,7 @@ pub enum Stage {
     Freeze,
     /// It has answered after all: let what was stopped go on.
     Thaw,
-    /// Kill it.
+    /// Kill it. Said again while it lives, up to twice its time.
     Kill,
 }
 
@@ -164,15 +167,15 @@ impl Members {
         let mut state = self.lock();
         state.seqno = state.seqno.max(seqno);
         self.moved.notify_all();
-        let mut waiting: Vec<(u64, Acknowledged)> = state.members.iter().map(pending).collect();
+        let mut waiting: Vec<Waited> = state.members.iter().map(pending).collect();
         let mut done = Vec::new();
         loop {
             let mut events = Vec::new();
-            waiting.retain_mut(|(id, member)| {
-                member.after = begin.elapsed();
-                let settled = settle(&mut state, *id, seqno, patience, member, &mut events);
+            waiting.retain_mut(|waited| {
+                waited.told.after = begin.elapsed();
+                let settled = settle(&mut state, seqno, patience, waited, &mut events);
                 if settled {
-                    done.push(member.clone());
+                    done.push(waited.told.clone());
                 }
                 !settled
             });
@@ -195,30 +198,38 @@ impl Members {
     }
 }
 
-fn pending((id, entry): (&u64, &Entry)) -> (u64, Acknowledged) {
-    let member = Acknowledged {
+/// A member that a change waits for.
+struct Waited {
+    id: u64,
+    told: Acknowledged,
+    /// When it was last to be killed.
+    killed: Duration,
+}
+
+fn pending((id, entry): (&u64, &Entry)) -> Waited {
+    let told = Acknowledged {
         name: entry.name.clone(),
         outcome: MemberOutcome::Unreached,
         after: Duration::ZERO,
         stage: None,
         report: Vec::new(),
     };
-    (*id, member)
+    Waited { id: *id, told, killed: Duration::ZERO }
 }
 
 /// Whether it is known how it went with a member; if not, what is to be done about it goes into
 /// `events`.
 fn settle(
     state: &mut State,
-    id: u64,
     seqno: Seqno,
     patience: Patience,
-    member: &mut Acknowledged,
+    waited: &mut Waited,
     events: &mut Vec<(String, Stage)>,
 ) -> bool {
+    let member = &mut waited.told;
     let killed = member.stage == Some(Stage::Kill);
     let gone = if killed { MemberOutcome::Killed } else { MemberOutcome::Gone };
-    let Some(entry) = state.members.get(&id) else {
+    let Some(entry) = state.members.get(&waited.id) else {
         member.outcome = gone;
         return true;
     };
@@ -231,7 +242,7 @@ fn settle(
         return true;
     }
     if !(entry.lives)() {
-        state.members.remove(&id);
+        state.members.remove(&waited.id);
         member.outcome = gone;
         return true;
     }
@@ -242,14 +253,15 @@ fn settle(
     ];
     // One after the other, however late this looks.
     let next = stages.into_iter().find(|(stage, _)| member.stage.is_none_or(|it| it < *stage));
-    match next {
-        Some((stage, after)) if member.after >= after => {
-            member.stage = Some(stage);
-            events.push((member.name.clone(), stage));
-        }
-        // Killed, and yet it lives: it waits for a device.
-        None => return member.after >= patience.kill * 2,
-        Some(_) => {}
+    let (stage, after) = match next {
+        Some(next) => next,
+        // Killed, and yet it lives: it waits for a device, or could not be killed at that moment.
+        None if member.after >= patience.kill * 2 => return true,
+        None => (Stage::Kill, waited.killed + patience.kill / KILLS),
+    };
+    if member.after >= after {
+        (member.stage, waited.killed) = (Some(stage), member.after);
+        events.push((member.name.clone(), stage));
     }
     false
 }
@@ -307,93 +319,4 @@ impl Drop for Member {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::{
-        sync::atomic::{AtomicBool, Ordering},
-        thread,
-    };
-
-    const SOON: Patience = Patience {
-        report: Duration::from_millis(20),
-        freeze: Duration::from_millis(60),
-        kill: Duration::from_millis(120),
-    };
-
-    fn stages(
-        members: &Arc<Members>,
-        seqno: u32,
-        act: impl Fn(Stage),
-    ) -> (Vec<Acknowledged>, Vec<Stage>) {
-        let mut seen = Vec::new();
-        let done = members.complete(Seqno(seqno), SOON, |_, stage| {
-            act(stage);
-            seen.push(stage);
-        });
-        (done, seen)
-    }
-
-    #[test]
-    fn a_change_is_complete_when_every_member_has_said_so() {
-        let members = Members::new(Seqno(1));
-        thread::scope(|scope| {
-            for n in 0..5 {
-                let member = members.join(format!("m{n}"), Seqno(1), || true);
-                scope.spawn(move || {
-                    let told = member.next(Seqno(1), b"", Duration::from_secs(10));
-                    assert_eq!(told, Progress::Later(Seqno(2)));
-                    assert_eq!(member.next(Seqno(2), b"ok", Duration::ZERO), Progress::Unchanged);
-                    assert_eq!(
-                        member.next(Seqno(2), b"", Duration::from_secs(10)),
-                        Progress::Stopped
-                    );
-                });
-            }
-            let (done, seen) = stages(&members, 2, |_| {});
-            assert_eq!((done.len(), seen.len()), (5, 0));
-            assert!(done.iter().all(|m| m.outcome == MemberOutcome::Applied && m.report == b"ok"));
-            members.stop();
-        });
-        assert_eq!(members.count(), 0);
-    }
-
-    #[test]
-    fn one_that_has_died_is_not_waited_for() {
-        let members = Members::new(Seqno(1));
-        let _dead = members.join("dead".into(), Seqno(1), || false);
-        let (done, seen) = stages(&members, 2, |_| {});
-        assert_eq!((done[0].outcome, seen.len()), (MemberOutcome::Gone, 0));
-    }
-
-    #[test]
-    fn one_that_does_not_answer_is_reported_then_frozen_then_killed() {
-        let members = Members::new(Seqno(1));
-        let lives = Arc::new(AtomicBool::new(true));
-        let seen_by = Arc::clone(&lives);
-        let _late = members.join("late".into(), Seqno(1), move || seen_by.load(Ordering::Relaxed));
-        let (done, seen) =
-            stages(&members, 2, |stage| lives.store(stage != Stage::Kill, Ordering::Relaxed));
-        assert_eq!(seen, [Stage::Report, Stage::Freeze, Stage::Kill]);
-        assert_eq!(done[0].outcome, MemberOutcome::Killed);
-    }
-
-    #[test]
-    fn one_that_cannot_be_killed_leaves_the_change_incomplete() {
-        let members = Members::new(Seqno(1));
-        let _stuck = members.join("stuck".into(), Seqno(1), || true);
-        assert_eq!(stages(&members, 2, |_| {}).0[0].outcome, MemberOutcome::Unreached);
-    }
-
-    #[test]
-    fn one_that_answers_late_goes_on() {
-        let members = Members::new(Seqno(1));
-        let late = members.join("late".into(), Seqno(1), || true);
-        let (done, seen) = stages(&members, 2, |stage| {
-            if stage == Stage::Freeze {
-                let _ = late.next(Seqno(2), b"", Duration::ZERO);
-            }
-        });
-        assert_eq!(seen, [Stage::Report, Stage::Freeze, Stage::Thaw]);
-        assert_eq!(done[0].outcome, MemberOutcome::Applied);
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ use daemon_client::{Changed, ChangedMember, Policy, Target};
 use flask::{SecurityServer, Seqno};
 use server_port::{Acknowledged, MemberOutcome, Stage, read_sealed};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     os::fd::OwnedFd,
     sync::Arc,
     thread,
@@ -139,16 +139,22 @@ impl Shared {
     /// Waits for everybody who uses `hosted`.
     fn complete(&self, hosted: &Hosted, seqno: Seqno, begin: Instant) -> Changed {
         let mut frozen: HashMap<String, Vec<OwnedFd>> = HashMap::new();
+        let mut killed = HashSet::new();
+        // Of all runs together: nothing here may put off that they are killed.
+        let until = Instant::now() + self.settings.patience.kill;
         let act = |name: &str, stage: Stage| {
             let Some(run) = self.registry().run(name) else { return };
-            say(format_args!("run {name} has not applied policy state {seqno}: {}", word(stage)));
+            // It is killed again if that was in vain.
+            if stage != Stage::Kill || killed.insert(name.to_owned()) {
+                let word = word(stage);
+                say(format_args!("run {name} has not applied policy state {seqno}: {word}"));
+            }
             match stage {
                 Stage::Report => {}
                 Stage::Freeze => {
-                    frozen.insert(
-                        name.to_owned(),
-                        process::stop_descendants(run.kept.pid, run.kept.uid),
-                    );
+                    let (pid, uid) = (run.kept.pid, run.kept.uid);
+                    let stopped = process::stop_descendants(pid, uid, until);
+                    frozen.insert(name.to_owned(), stopped);
                 }
                 Stage::Thaw => process::go_on(&frozen.remove(name).unwrap_or_default()),
                 Stage::Kill => {
