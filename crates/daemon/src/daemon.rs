@@ -5,6 +5,7 @@ use crate::{
     hosted::Hosted,
     journal::{Journal, JournalError, SetAside},
     process,
+    quota::Quota,
     registry::{Registry, Run},
     session,
     shared::{Settings, Shared, Spools, say},
@@ -125,7 +126,8 @@ impl Daemon {
         let records = Mutex::new(Spools::new(journal, place.state.join("spool")));
         let stopping = AtomicBool::new(false);
         let registry = Mutex::new(restore(&state)?);
-        let shared = Shared { settings, state, registry, records, stopping };
+        let quota = Quota::default();
+        let shared = Shared { settings, state, registry, quota, records, stopping };
         shared.find_spools()?;
         Ok(Self { shared, port, _lock: lock })
     }

@@ -1,6 +1,6 @@
 //! Why the daemon does not do what a client asks for.
 
-use crate::{hosted::HostError, journal::JournalError, state::StateError};
+use crate::{hosted::HostError, journal::JournalError, quota::QuotaError, state::StateError};
 use std::io;
 
 /// Booleans of one change.
@@ -19,8 +19,8 @@ pub(crate) enum RequestError {
     Registered(String),
     #[error("a run registers with its policy")]
     NoPolicy,
-    #[error("this user has as many runs, or as large policies, as one may have")]
-    TooMany,
+    #[error(transparent)]
+    Quota(#[from] QuotaError),
     #[error("the daemon does not see this process")]
     Unseen,
     #[error("no run `{0}` is registered")]
@@ -63,8 +63,8 @@ pub(crate) enum ChangeError {
     Ambiguous(String),
     #[error("a policy is loaded from sealed memory")]
     NotSealed,
-    #[error("this user's runs have as large policies as they may have")]
-    TooLarge,
+    #[error(transparent)]
+    Quota(#[from] QuotaError),
     #[error("the change failed")]
     Failed,
     #[error(transparent)]

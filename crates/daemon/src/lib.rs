@@ -23,6 +23,7 @@ mod error;
 mod hosted;
 mod journal;
 mod process;
+mod quota;
 mod registry;
 mod session;
 mod shared;

@@ -4,6 +4,7 @@ use crate::{
     error::ChangeError,
     hosted::{HostError, Hosted},
     process,
+    quota::Amount,
     state::SavedRun,
 };
 use daemon_client::{RunStatus, Target};
@@ -17,12 +18,6 @@ use std::{
 
 /// Servers without a run that are kept for the next run with the same policy.
 const MOST_IDLE: usize = 16;
-
-/// Runs of one user at a time.
-const MOST_RUNS: usize = 1024;
-
-/// Bytes of the policies of one user's runs.
-const MOST_POLICY_BYTES: usize = 256 << 20;
 
 /// A run.
 pub(crate) struct Run {
@@ -125,14 +120,11 @@ impl Registry {
         self.order.iter().filter_map(|id| self.runs.get(id)).filter(ours).cloned().collect()
     }
 
-    /// Whether the user may not have one run more, or one policy more of so many bytes.
-    pub(crate) fn is_full(&self, uid: u32, bytes: usize) -> bool {
-        let runs = || self.runs.values().filter(|run| run.kept.uid == uid);
-        let servers: BTreeMap<i64, usize> = runs()
-            .map(|run| run.hosted())
-            .map(|it| (it.id, it.size.load(Ordering::Relaxed)))
-            .collect();
-        runs().count() >= MOST_RUNS || servers.values().sum::<usize>() + bytes > MOST_POLICY_BYTES
+    /// What a user has: runs, and policies, also those that no run has any more.
+    pub(crate) fn held(&self, uid: u32) -> Amount {
+        let runs = self.runs.values().filter(|run| run.kept.uid == uid).count();
+        let servers = self.servers.iter().filter(|server| server.owner == uid);
+        Amount { runs, bytes: servers.map(|it| it.size.load(Ordering::Relaxed)).sum() }
     }
 
     /// The runs that have that server.
@@ -190,6 +182,12 @@ impl Registry {
         kept.reverse();
         self.servers = kept;
         gone
+    }
+
+    /// Takes out the servers of a user that no run has.
+    pub(crate) fn idle_of(&mut self, uid: u32) -> Vec<Arc<Hosted>> {
+        let idle = |server: &mut Arc<Hosted>| server.owner == uid && Arc::strong_count(server) == 1;
+        self.servers.extract_if(.., idle).collect()
     }
 
     /// The run that a user means.

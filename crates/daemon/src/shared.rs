@@ -7,13 +7,14 @@ use crate::{
     error::{Refusal, RequestError},
     hosted::{self, Hosted},
     process,
+    quota::{Amount, Quota, QuotaError, Reserved},
     registry::{Joining, Registry, Run},
     state::{SavedRun, State},
 };
 use daemon_client::{NewRun, Policy, Reader, RunStatus};
 use flask::SecurityServer;
 pub(crate) use records::Spools;
-use server_port::{Patience, VOCABULARY_BYTES, read_sealed, vocabulary};
+use server_port::{Patience, VOCABULARY_BYTES, read_sealed, sealed_len, vocabulary};
 use std::{
     io::{self, Write as _},
     os::fd::OwnedFd,
@@ -63,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) state: Arc<State>,
     pub(crate) registry: Mutex<Registry>,
+    pub(crate) quota: Quota,
     pub(crate) records: Mutex<Spools>,
     pub(crate) stopping: AtomicBool,
 }
@@ -98,10 +100,8 @@ impl Shared {
             name: new.name.as_deref().map(shortened),
         };
         let policy = policy.ok_or(RequestError::NoPolicy)?;
-        let bytes = read_sealed(policy, Policy::MOST_BYTES)?;
-        if self.registry().is_full(client.uid, bytes.len()) {
-            return Err(RequestError::TooMany);
-        }
+        let reserved = self.reserve(client.uid, 1, &policy)?;
+        let bytes = read_sealed(policy, reserved.bytes())?;
         let started = process::started(client.pid).ok_or(RequestError::Unseen)?;
         let joining = self.host(client.uid, &bytes)?;
         let hosted = Arc::clone(&joining.0);
@@ -120,6 +120,22 @@ impl Shared {
             self.forget_idle()?;
         }
         made
+    }
+
+    /// Counts a policy, and so many runs, before it is read, until it is among the servers.
+    fn reserve(&self, uid: u32, runs: usize, policy: &OwnedFd) -> Result<Reserved<'_>, QuotaError> {
+        let bytes = sealed_len(policy, Policy::MOST_BYTES)?;
+        let wanted = Amount { runs, bytes };
+        let mut registry = self.registry();
+        match self.quota.reserve(uid, wanted, registry.held(uid)) {
+            Err(QuotaError::Bytes) => {}
+            reserved => return reserved,
+        }
+        // What no run has makes room.
+        for server in registry.idle_of(uid) {
+            self.state.remove_server(server.id)?;
+        }
+        self.quota.reserve(uid, wanted, registry.held(uid))
     }
 
     fn add(
@@ -153,6 +169,11 @@ impl Shared {
             return Ok(joining);
         }
         // Without the lock: compiling takes a while.
+        let _compiling = self.quota.compile(uid)?;
+        // Who compiled before may have compiled the same.
+        if let Some(joining) = self.registry().shared(uid, digest) {
+            return Ok(joining);
+        }
         let hosted = Hosted::new(&self.state, uid, (digest, bytes))?;
         let mut registry = self.registry();
         if let Some(other) = registry.shared(uid, digest) {

@@ -58,6 +58,6 @@ pub use client::RemoteServer;
 pub use follow::PolicyUpdate;
 pub use frame::{framed, unframed, whole};
 pub use members::{Acknowledged, Member, MemberOutcome, Members, Patience, Progress, Stage};
-pub use sealed::{read_sealed, received, sealed};
+pub use sealed::{read_sealed, received, sealed, sealed_len};
 pub use serve::{answer, reply, serve, waits};
 pub use wire::{VOCABULARY_BYTES, decode, vocabulary};

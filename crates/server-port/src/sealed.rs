@@ -35,21 +35,31 @@ pub fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
 ///
 /// `InvalidData` if it is not sealed, or holds more than `most` bytes; whatever the system says.
 pub fn read_sealed(fd: OwnedFd, most: usize) -> io::Result<Vec<u8>> {
-    let invalid = |why| io::Error::new(io::ErrorKind::InvalidData, why);
-    // Only memory can be sealed, so that reading it never waits for anybody.
-    let seals = fcntl_get_seals(&fd).map_err(|_| invalid("the descriptor is not sealed memory"))?;
-    if !seals.contains(SealFlags::WRITE | SealFlags::SHRINK) {
-        return Err(invalid("the memory is not sealed"));
-    }
-    let len = usize::try_from(fstat(&fd)?.st_size).unwrap_or(usize::MAX);
-    if len > most {
-        return Err(invalid("the memory holds more than is taken"));
-    }
+    let len = sealed_len(&fd, most)?;
     let mut file = File::from(fd);
     file.rewind()?;
     let mut bytes = Vec::with_capacity(len);
     file.take(most as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// How many bytes are behind a descriptor that [`sealed`] made, before they are read.
+///
+/// # Errors
+///
+/// As for [`read_sealed`].
+pub fn sealed_len(fd: &OwnedFd, most: usize) -> io::Result<usize> {
+    let invalid = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+    // Only memory can be sealed, so that reading it never waits for anybody.
+    let seals = fcntl_get_seals(fd).map_err(|_| invalid("the descriptor is not sealed memory"))?;
+    if !seals.contains(SealFlags::WRITE | SealFlags::SHRINK) {
+        return Err(invalid("the memory is not sealed"));
+    }
+    let len = usize::try_from(fstat(fd)?.st_size).unwrap_or(usize::MAX);
+    if len > most {
+        return Err(invalid("the memory holds more than is taken"));
+    }
+    Ok(len)
 }
 
 /// The bytes of a reply, whether they came as a message or, being longer, as sealed memory.

@@ -7,7 +7,7 @@ use crate::{
     process,
     registry::Run,
 };
-use daemon_client::{Changed, ChangedMember, Policy, Target};
+use daemon_client::{Changed, ChangedMember, Target};
 use flask::{SecurityServer, Seqno};
 use server_port::{Acknowledged, MemberOutcome, Stage, read_sealed};
 use std::{
@@ -126,12 +126,12 @@ impl Shared {
         kills: bool,
     ) -> Result<Seqno, ChangeError> {
         let policy = policy.ok_or(ChangeError::NotSealed)?;
-        let bytes = read_sealed(policy, Policy::MOST_BYTES)?;
-        if self.registry().is_full(run.kept.uid, bytes.len()) {
-            return Err(ChangeError::TooLarge);
-        }
+        let reserved = self.reserve(run.kept.uid, 0, &policy)?;
+        let bytes = read_sealed(policy, reserved.bytes())?;
         let hosted = self.registry().own(run)?;
         let _changing = hosted.change();
+        // Last: whoever waits for another change keeps nobody from compiling.
+        let _compiling = self.quota.compile(run.kept.uid)?;
         self.consider(&hosted, &hosted.with_policy(&bytes)?, kills)?;
         Ok(hosted.set_policy(&bytes)?)
     }
