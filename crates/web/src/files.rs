@@ -142,7 +142,7 @@ impl Files {
         Ok(Self { root, manager, types: types.collect(), images })
     }
 
-    /// What `path` leads to. `before`, if it is still the same, is given back.
+    /// What `path` leads to. `before`, if it is still the same with the same label, is given back.
     pub(crate) fn find(
         &self,
         path: &[u8],
@@ -157,18 +157,17 @@ impl Files {
                 // Devices, pipes and sockets are not content.
                 _ => return Err(Errno::ACCESS),
             }
-            let version = Version::of(&status);
-            if let Some(before) = before.filter(|before| before.version == version) {
-                return Ok(Found::File(Arc::clone(before)));
-            }
-            match place(&fd) {
+            let sid = match place(&fd) {
                 // It was replaced meanwhile: what lies there now is meant.
-                Err(Errno::AGAIN) => {}
-                Err(error) => return Err(error),
-                Ok(lies) => {
-                    return Ok(Found::File(Arc::new(self.served(fd, (path, &lies), version))));
-                }
-            }
+                Err(Errno::AGAIN) => continue,
+                lies => self.manager.file(&lies?),
+            };
+            // A directory that is renamed changes its files' labels and nothing of their version.
+            let now = (Version::of(&status), sid);
+            return Ok(Found::File(match before {
+                Some(before) if (before.version, before.sid) == now => Arc::clone(before),
+                _ => Arc::new(self.served(fd, path, now)),
+            }));
         }
         Err(Errno::AGAIN)
     }
@@ -197,8 +196,7 @@ impl Files {
         })
     }
 
-    fn served(&self, fd: OwnedFd, (path, lies): (&[u8], &Path), version: Version) -> Served {
-        let sid = self.manager.file(lies);
+    fn served(&self, fd: OwnedFd, path: &[u8], (version, sid): (Version, Sid)) -> Served {
         let (seconds, nanos) = version.modified;
         let modified = UNIX_EPOCH + Duration::from_secs(seconds.max(0) as u64);
         let etag = format!("\"{:x}-{:x}-{:x}\"", version.len, seconds, nanos);
@@ -322,4 +320,41 @@ pub(crate) fn within(at: &[u8], name: &[u8]) -> Vec<u8> {
 /// The name of a file that was compressed beforehand.
 pub(crate) fn compressed(path: &[u8], coding: Coding) -> Vec<u8> {
     [path, coding.suffix().as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::symlink};
+
+    #[test]
+    fn a_file_has_the_label_of_where_it_lies_now() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("pub/r")).unwrap();
+        fs::create_dir(root.join("drafts")).unwrap();
+        fs::write(root.join("pub/r/x"), "x").unwrap();
+        let drafts = format!("{}/drafts", root.display()).replace('.', "\\.");
+        let rules = format!(
+            "(type draft_t) (roletype object_r draft_t)\n\
+             (filecon \"{drafts}(/.*)?\" any (dewar_u object_r draft_t ((s0) (s0))))"
+        );
+        let policy = [crate::manager::policy(&root, &[]), rules].map(|it| ("cil".to_owned(), it));
+        let server = security_server::Server::from_cil(&policy).unwrap();
+        let manager = Arc::new(Manager::new(Arc::new(server)).unwrap());
+        let config = Config::new(root.clone());
+        let files = Files::new(&config, &manager, &Arc::default()).unwrap();
+        let find = |before: Option<&Arc<Served>>| match files.find(b"pub/r/x", before).unwrap() {
+            Found::File(file) => file,
+            Found::Directory(_) => unreachable!("it is a file"),
+        };
+
+        let before = find(None);
+        assert!(Arc::ptr_eq(&before, &find(Some(&before))), "it is opened once");
+        fs::rename(root.join("pub/r"), root.join("drafts/r")).unwrap();
+        symlink("../drafts/r", root.join("pub/r")).unwrap();
+        let now = find(Some(&before));
+        assert_ne!(now.sid, before.sid);
+        assert_eq!(now.sid, manager.file(&root.join("drafts/r/x")));
+    }
 }
