@@ -32,6 +32,8 @@ pub type Rights = BitFlags<AccessFs>;
 pub struct Subtree {
     /// Index of the labelling rule.
     pub rule: usize,
+    /// The regular expression of the rule.
+    pub regex: String,
     /// The rule is a pattern, and `tree` only the directory that its files lie below.
     pub is_pattern: bool,
     /// The files that the rule is about.
@@ -143,7 +145,8 @@ impl Plan {
             if !is_pattern && connects(server, actors, sid)? {
                 sockets.push(place.tree.path.clone());
             }
-            let place = Subtree { rule: index, is_pattern, kind, only, depth, ..place };
+            let regex = rule.path.clone();
+            let place = Subtree { rule: index, regex, is_pattern, kind, only, depth, ..place };
             if is_pattern { patterns.push(place) } else { places.push(place) }
         }
         places.sort_by_cached_key(|place: &Subtree| place.tree.path.components().count());
@@ -293,6 +296,7 @@ fn place(
     let (any, around) = (Rights::empty(), Rights::empty());
     let mut place = Subtree {
         rule: usize::MAX,
+        regex: String::new(),
         is_pattern: false,
         kind: FileKind::Any,
         only: None,

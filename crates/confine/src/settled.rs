@@ -213,12 +213,11 @@ impl Settled {
         let all = || now.plan.domains.clone();
         let grants = Grants::of(&now.plan);
         if self.reads_pass() && self.grants.loses_reads(&grants) {
-            let what = "reading files: this run is in mode `fast`, which leaves that to the kernel";
-            take(
-                what.into(),
-                ". Or take writing alone (--write), or start it in mode `all`",
-                all(),
-            );
+            let what = "reading files, which mode `fast` leaves to the kernel, or writing or \
+                        executing where other rules keep it from being told apart from reading";
+            let hint = ". Or take writing (--write) or executing (--exec) from a whole directory, \
+                        or start it in mode `all`";
+            take(what.into(), hint, all());
         }
         if !self.traps.looks
             && let Some(path) = self.grants.newly_hidden(&grants, &self.view)

@@ -26,6 +26,9 @@ pub struct OutOfReach {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Grant {
     path: PathBuf,
+    /// The rule, by its regular expression and the files that it is about.
+    #[serde(default)]
+    rule: String,
     rights: u64,
     /// Some domain must not know that it exists.
     hidden: bool,
@@ -45,6 +48,7 @@ impl Grants {
     pub(super) fn of(plan: &Plan) -> Self {
         let grant = |place: &Subtree| Grant {
             path: place.tree.path.clone(),
+            rule: format!("{:?} {}", place.kind, place.regex),
             rights: place.any.bits(),
             hidden: place.hidden,
         };
@@ -77,14 +81,44 @@ impl Grants {
         self.innermost(path).map_or(self.rest, |grant| grant.rights)
     }
 
-    /// Whether files lose a right to be read.
+    /// Whether files lose a right to be read, or may: which files a pattern is about is not known.
     pub(super) fn loses_reads(&self, now: &Self) -> bool {
-        let reads = READS.bits();
-        let loses =
-            |grant: &Grant| self.rights(&grant.path) & reads & !now.rights(&grant.path) != 0;
-        let patterns =
-            |it: &Self| it.patterns.iter().map(|grant| grant.rights & reads).collect::<Vec<_>>();
-        self.places.iter().chain(&now.places).any(loses) || patterns(self) != patterns(now)
+        let lost = |was: u64, is: u64| was & !is & READS.bits() != 0;
+        if lost(self.rest, now.rest) || self.reordered(now) {
+            return true;
+        }
+        // Files that another rule is about by now, and files whose rule is no more.
+        let new = now.rules().any(|rule| match self.of_rule(rule) {
+            Some(was) => lost(was.rights, rule.rights),
+            None => self.near(&rule.path).any(|was| lost(was, rule.rights)),
+        });
+        let mut gone = self.rules().filter(|rule| now.of_rule(rule).is_none());
+        new || gone.any(|rule| now.near(&rule.path).any(|is| lost(rule.rights, is)))
+    }
+
+    /// Whether of two patterns that both have, another one has the last word.
+    fn reordered(&self, now: &Self) -> bool {
+        let kept = |one: &Self, other: &Self| {
+            let rules = one.patterns.iter().filter(|rule| other.of_rule(rule).is_some());
+            rules.map(|rule| rule.rule.clone()).collect::<Vec<_>>()
+        };
+        kept(self, now) != kept(now, self)
+    }
+
+    fn rules(&self) -> impl Iterator<Item = &Grant> {
+        self.places.iter().chain(&self.patterns)
+    }
+
+    /// The same rule, here.
+    fn of_rule(&self, rule: &Grant) -> Option<&Grant> {
+        self.rules().filter(|it| (&it.rule, &it.path) == (&rule.rule, &rule.path)).last()
+    }
+
+    /// Rights to what may be a file of a rule whose files lie at or below `path`.
+    fn near(&self, path: &Path) -> impl Iterator<Item = u64> {
+        let below = self.rules().filter(move |it| it.path.starts_with(path));
+        let around = self.patterns.iter().filter(move |it| path.starts_with(&it.path));
+        below.chain(around).map(|it| it.rights).chain([self.rights(path)])
     }
 
     /// What is hidden by `now` alone, unless the view leaves it out.
@@ -162,5 +196,55 @@ impl Settled {
         let new: HashSet<&Path> = before.gained(&now).collect();
         let gained = self.grants.gained(&now).filter(|path| new.contains(path) || given(path));
         gained.filter_map(kept).take(MOST).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landlock::AccessFs;
+
+    const ALL: u64 = READS.bits_c() | AccessFs::WriteFile as u64;
+
+    fn grants(places: &[(&str, u64)], patterns: &[(&str, &str, u64)]) -> Grants {
+        let grant = |path: &str, rule: &str, rights| Grant {
+            path: path.into(),
+            rule: rule.into(),
+            rights,
+            hidden: false,
+        };
+        let places = places.iter().map(|(path, rights)| grant(path, path, *rights)).collect();
+        let patterns = patterns.iter().map(|(path, rule, rights)| grant(path, rule, *rights));
+        Grants { places, patterns: patterns.collect(), rest: 0 }
+    }
+
+    #[test]
+    fn reads_are_not_lost_where_writing_is_taken_of_one_file_or_by_a_pattern() {
+        let (work, reads) = (("/w", ALL), READS.bits());
+        let before = grants(&[work], &[("/w", "/w/.*pem", 0)]);
+        let pattern = |rights| ("/w/a", "/w/a/g.*", rights);
+        let pem = ("/w", "/w/.*pem", 0);
+        let now = |rights| grants(&[work], &[pem, pattern(rights)]);
+        assert!(!grants(&[work], &[]).loses_reads(&grants(&[work], &[pattern(reads)])));
+        assert!(!before.loses_reads(&now(reads)));
+        assert!(before.loses_reads(&now(0)));
+        let file = |rights| grants(&[work, ("/w/a/f", rights)], &[pem]);
+        assert!(!before.loses_reads(&file(reads)));
+        assert!(before.loses_reads(&file(0)));
+    }
+
+    #[test]
+    fn reads_are_lost_by_another_pattern_with_the_same_rights() {
+        let with = |patterns: &[(&str, &str, u64)]| grants(&[("/w", ALL)], patterns);
+        let (pem, key) = (("/w", "/w/.*pem", 0), ("/w", "/w/.*key", 0));
+        let read = ("/w", "/w/.*", READS.bits());
+        assert!(with(&[pem]).loses_reads(&with(&[key])));
+        assert!(with(&[pem]).loses_reads(&with(&[pem, key])));
+        assert!(with(&[pem, read]).loses_reads(&with(&[read, pem])));
+        assert!(with(&[]).loses_reads(&with(&[pem])));
+        assert!(!with(&[pem]).loses_reads(&with(&[])), "given, not taken");
+        assert!(!with(&[pem, key]).loses_reads(&with(&[pem, key])));
+        let outer = grants(&[("/w", 0), ("/w/a", ALL)], &[]);
+        assert!(outer.loses_reads(&grants(&[("/w", 0)], &[])), "a grant that is no more");
     }
 }
