@@ -150,6 +150,11 @@ fn a_run_inside_a_run_takes_the_profile_that_it_would_take_outside() {
     fs::write(home.work().join("dewar.toml"), strict).unwrap();
     let inner = ["--", "sh", "-c", "./dewar run -- cat input; echo $?"];
     let said = home.say(&[&["run", "--no-daemon", "-p", "workspace"][..], &inner].concat());
+    // Nor would it be used there before it is trusted.
+    assert_eq!(said.out, "2\n", "{}", said.err);
+    assert!(said.err.contains("not used unasked inside"), "{}", said.err);
+    let named = ["--", "sh", "-c", "./dewar run -p ./dewar.toml -- cat input; echo $?"];
+    let said = home.say(&[&["run", "--no-daemon", "-p", "workspace"][..], &named].concat());
     assert_eq!(said.out, "1\n", "{}", said.err);
     assert!(said.err.contains("within what that run may do"), "{}", said.err);
     assert_eq!(home.say(&["trust", "--yes"]).status, 0);
