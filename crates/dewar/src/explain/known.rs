@@ -82,6 +82,9 @@ impl<'a> Told<'a> {
 
 /// The lines by which programs enter the domains that have what they were denied.
 fn entries(run: &RunRecord) -> Vec<(&Denial, String)> {
+    if run.denials.is_empty() {
+        return Vec::new();
+    }
     let Some(fitting) = of_file(run).ok().map(Fitting::unresolved) else { return Vec::new() };
     let Some(compiled) = fitting.compile(&[]).ok().filter(|it| it.domains.len() > 1) else {
         return Vec::new();
