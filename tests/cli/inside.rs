@@ -1,7 +1,10 @@
 //! A run inside of a run, as whoever starts it sees it.
 
-use crate::learn::{Home, Said};
-use std::{fs, os::unix::fs::symlink, path::Path};
+use crate::{
+    ask::{self, text},
+    learn::{Home, Said},
+};
+use std::{fs, os::unix::fs::symlink, path::Path, process::Stdio};
 
 /// Runs a script under `workspace`, with `dewar` in its `PATH`.
 fn around(home: &Home, script: &str) -> Said {
@@ -55,4 +58,41 @@ for port in (53, 9999):
     assert!(said.status != 0 && said.err.contains("PermissionError"), "{}", said.err);
     let told = home.say(&["explain"]);
     assert!(told.out.contains("udp_socket") || told.out.contains("127.0.0.1"), "{}", told.out);
+}
+
+/// Its caller hears the end of what the command has left, and no word of it.
+#[test]
+fn what_the_command_leaves_ends_with_it() {
+    let home = Home::new();
+    let leaves = "setsid sh -c \"sleep 20; echo late\" & (setsid dewar run -q -p agent -- sh -c \"sleep 20; echo later\") & echo done";
+    let script = format!("said=$(dewar run -q -p workspace -- sh -c '{leaves}'); echo \"$said\"");
+    let said = around(&home, &script);
+    assert_eq!((said.status, said.out.as_str()), (0, "done\n"), "{}", said.err);
+}
+
+/// What has been given to the run since it was started is no part of the profile that is asked for.
+#[test]
+fn the_very_profile_means_what_it_says_after_a_grant() {
+    for mode in ["all", "fast"] {
+        let home = ask::Home::new();
+        let program = test_support::dewar();
+        let directory = Path::new(&program).parent().unwrap().display().to_string();
+        let (profile, secret) = (home.path().join("around.toml"), home.path().join("secret"));
+        let text = format!("extends = 'workspace'\nfiles.exec = ['{directory}']\n");
+        fs::write(&profile, text).unwrap();
+        fs::write(&secret, "given\n").unwrap();
+        let (profile, secret) = (profile.display().to_string(), secret.display().to_string());
+        let script = format!(
+            "{program} run -q -p {profile} -- true || exit 1; until cat {secret} 2>/dev/null; do sleep 0.1; done; \
+             {program} run -q -p {profile} -- cat {secret}"
+        );
+        let options = ["run", "-q", "--no-daemon", "--name", "it", "--mode", mode, "--ask"];
+        let args = [&options[..], &["-p", &profile, "--", "sh", "-c", &script]].concat();
+        let run = home.command(&[], &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        home.say_soon(&["allow", "it", &secret, "--once"], "complete after");
+        let out = run.unwrap().wait_with_output().unwrap();
+        let (told, why) = (text(&out.stdout), text(&out.stderr));
+        assert_eq!(told, "given\n", "{mode}: {why}");
+        assert_ne!(out.status.code(), Some(0), "{mode}: {why}");
+    }
 }

@@ -15,7 +15,7 @@ use inode_labels::{FileRef, Status};
 use landlock::AccessFs;
 use mediation::{
     call::{Answer, CallResult},
-    inside::{is_request, request},
+    inside::{Request, request},
     subject::proc_files,
 };
 use rustix::{
@@ -45,8 +45,8 @@ pub(super) struct Open {
 
 pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
     let open = arguments(asker)?;
-    if is_request(&open.path, open.writes()) {
-        return request(*asker);
+    if let Some(asked) = Request::of(&open.path, open.writes()) {
+        return request(*asker, asked);
     }
     let makes = open.path.as_os_str() != "" && (open.creates() || open.is_temporary());
     // What is asked of openat2 lies in memory, for the program to change. Of a new file, the bits

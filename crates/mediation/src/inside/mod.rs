@@ -10,11 +10,13 @@
 //! The process that enters is the one that has opened the file, whoever writes to the socket. It
 //! goes to where it may do less, never more ([`policy_stack`]), and nothing leads back.
 
+mod ending;
 mod facets;
 mod request;
 
+pub use ending::{EndLayer, end_layer};
 pub use facets::{Facet, Facets};
-pub use request::{is_request, request};
+pub use request::{Request, request};
 
 use crate::{
     call::Asker,
@@ -26,7 +28,7 @@ use flask::{InitialSid, SecurityServer, Sid};
 use inode_labels::{Labels, Private};
 use labelling::Networks;
 use policy_stack::{Compound, LabelView, Layer, Stack, is_compound};
-use rustix::io::Result;
+use rustix::io::{Errno, Result};
 use std::{
     collections::{HashMap, HashSet},
     path::Path,
@@ -116,13 +118,19 @@ struct Requester {
     ssid: Sid,
 }
 
+/// What runs inside begin and end by.
+struct Serving {
+    compile: Box<CompileInner>,
+    end: Box<EndLayer>,
+}
+
 /// The runs inside of a run.
 pub struct Inside {
     /// Their policies, above the one of the run around them.
     pub stack: Arc<Stack>,
     settled: Settled,
     private: Private,
-    compile: OnceLock<Box<CompileInner>>,
+    serving: OnceLock<Serving>,
     /// One request is worked on at a time. The number of the next layer.
     next: Mutex<u32>,
     /// The number of the last layer: the end of a run waits for nobody who begins one.
@@ -130,6 +138,8 @@ pub struct Inside {
     pending: Mutex<HashMap<u32, Pending>>,
     /// Some process may enter a domain.
     waits: AtomicBool,
+    /// The policy of the run around is not the one that it was started with.
+    changed: AtomicBool,
     /// Requests that are not answered yet.
     open: AtomicUsize,
     allowance: Mutex<request::Allowance>,
@@ -143,25 +153,31 @@ impl Inside {
             stack,
             settled,
             private,
-            compile: OnceLock::new(),
+            serving: OnceLock::new(),
             next: Mutex::new(1),
             begun: AtomicU32::new(0),
             pending: Mutex::default(),
             waits: AtomicBool::new(false),
+            changed: AtomicBool::new(false),
             open: AtomicUsize::new(0),
             allowance: Mutex::default(),
         }
     }
 
     /// From now on runs inside can begin.
-    pub fn serve(&self, compile: Box<CompileInner>) {
+    pub fn serve(&self, compile: Box<CompileInner>, end: Box<EndLayer>) {
         // It is called once.
-        let _ = self.compile.set(compile);
+        let _ = self.serving.set(Serving { compile, end });
     }
 
     /// How many runs have begun inside.
     pub fn begun(&self) -> u32 {
         self.begun.load(Ordering::Relaxed)
+    }
+
+    /// The policy of the run around changes.
+    pub fn policy_changes(&self) {
+        self.changed.store(true, Ordering::Release);
     }
 
     /// Whether the run around all may execute at `path`, and nothing was there when the kernel was
@@ -183,7 +199,7 @@ impl Inside {
 
     /// Lets `who` enter, at its next exec, what `bytes` stand for; the name of its domain.
     fn admit(&self, who: Requester, bytes: &[u8]) -> std::result::Result<String, InsideError> {
-        let compile = self.compile.get().ok_or(InsideError::Gone)?;
+        let serving = self.serving.get().ok_or(InsideError::Gone)?;
         let mut next = lock(&self.next);
         let parts = self.stack.parts(who.ssid).ok_or(InsideError::Gone)?;
         if parts.inner.len() >= MOST_BELOW {
@@ -195,7 +211,7 @@ impl Inside {
         if self.stack.bytes() + bytes.len() > MOST_BYTES {
             return Err(InsideError::TooLong);
         }
-        let InnerPolicy { name, server, strict } = compile(bytes)?;
+        let InnerPolicy { name, server, strict } = (serving.compile)(bytes)?;
         let policy = KernelPolicy::new(&*server)?;
         self.settled.admits_inside(&*server, &policy, strict)?;
         let KernelPolicy { labels, rules, .. } = policy;
@@ -231,11 +247,19 @@ impl Inside {
         Ok(is_same.then_some(pending.sid))
     }
 
-    /// A process has entered.
-    pub fn has_entered(&self, pid: u32) {
-        let mut pending = lock(&self.pending);
-        pending.remove(&pid);
-        self.waits.store(!pending.is_empty(), Ordering::Release);
+    /// A process has entered, whose program has not run yet: whatever comes of it ends with it.
+    ///
+    /// # Errors
+    ///
+    /// What keeps that from being seen to. The process must not go on.
+    pub fn has_entered(self: &Arc<Self>, pid: u32) -> Result<()> {
+        let entered = {
+            let mut pending = lock(&self.pending);
+            let entered = pending.remove(&pid).ok_or(Errno::SRCH)?;
+            self.waits.store(!pending.is_empty(), Ordering::Release);
+            entered
+        };
+        ending::end_with(self, pid, entered.layer)
     }
 
     /// Forgets the layers that no process is under, nor about to enter.

@@ -1,14 +1,17 @@
-//! The file by which a process asks for a run inside, and the socket that it is answered by.
+//! The files by which a process asks for a run inside, and the socket that it is answered by.
 //!
-//! Its name is after those files by which other security modules are told the label of the next
-//! program (`/proc/PID/attr/NAME/exec` of proc(5)). No kernel has it.
+//! Their names are after those files by which other security modules are told the label of the next
+//! program (`/proc/PID/attr/NAME/exec` of proc(5)). No kernel has them.
 
 use super::{Inside, InsideError, Requester, lock};
 use crate::{
     call::{Answer, Asker, CallResult},
     subject::{self, label_generation},
 };
-use rustix::io::{Errno, Result};
+use rustix::{
+    fs::{Mode, OFlags, open},
+    io::{Errno, Result},
+};
 use std::{
     io::{self, Read as _, Write as _},
     os::{fd::OwnedFd, unix::net::UnixStream},
@@ -17,7 +20,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-const NAME: &str = "/proc/self/attr/dewar/exec";
+/// Asks for a policy that bounds the next program.
+const EXEC: &str = "/proc/self/attr/dewar/exec";
+
+/// Exists while the policy of the run is the one that it was started with. Like the other one, it
+/// is opened to write: mode `fast` decides no reading.
+const UNCHANGED: &str = "/proc/self/attr/dewar/unchanged";
 
 /// The longest policy that is read: several times as long as that of any shipped profile.
 const MOST_BYTES: usize = 4 << 20;
@@ -50,16 +58,51 @@ impl Allowance {
     }
 }
 
-/// Whether a file is opened to ask.
-pub fn is_request(path: &Path, writes: bool) -> bool {
-    writes && path.as_os_str() == NAME
+/// What is asked by opening a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// To enter a domain at the next exec.
+    Enter,
+    /// Whether the run still has the policy that it was started with.
+    Unchanged,
+}
+
+impl Request {
+    /// What opening `path` asks, if anything.
+    #[must_use]
+    pub fn of(path: &Path, writes: bool) -> Option<Self> {
+        if !writes {
+            return None;
+        }
+        match path.to_str()? {
+            EXEC => Some(Self::Enter),
+            UNCHANGED => Some(Self::Unchanged),
+            _ => None,
+        }
+    }
+}
+
+/// Answers by what is opened.
+pub fn request(asker: Asker<'_>, request: Request) -> CallResult {
+    match request {
+        Request::Enter => enter(asker),
+        Request::Unchanged => unchanged(&asker.state.inside),
+    }
+}
+
+fn unchanged(inside: &Inside) -> CallResult {
+    if inside.changed.load(Ordering::Acquire) {
+        return Err(Errno::NOENT);
+    }
+    let fd = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(Answer::Open { fd, cloexec: true })
 }
 
 /// Opens the socket.
-pub fn request(asker: Asker<'_>) -> CallResult {
+fn enter(asker: Asker<'_>) -> CallResult {
     let state = asker.state;
     let inside = &state.inside;
-    if inside.compile.get().is_none() {
+    if inside.serving.get().is_none() {
         return Err(Errno::NOENT);
     }
     let pid = asker.caller.identity()?.pid;
@@ -155,9 +198,11 @@ mod tests {
 
     #[test]
     fn only_a_file_that_is_written_to_asks() {
-        assert!(is_request(Path::new(NAME), true));
-        for (path, writes) in [(NAME, false), ("/proc/self/attr/exec", true), ("exec", true)] {
-            assert!(!is_request(Path::new(path), writes), "{path}");
+        assert_eq!(Request::of(Path::new(EXEC), true), Some(Request::Enter));
+        assert_eq!(Request::of(Path::new(UNCHANGED), true), Some(Request::Unchanged));
+        let others = [(EXEC, false), (UNCHANGED, false), ("/proc/self/attr/exec", true)];
+        for (path, writes) in others {
+            assert_eq!(Request::of(Path::new(path), writes), None, "{path}");
         }
     }
 }

@@ -122,9 +122,8 @@ pub(super) fn enter_inside(asker: Asker<'_>, seen: &Seen, file: &OwnedFd) -> Cal
     let entered = supervised(asker, file, |pid| {
         allow_executed(asker, seen, pid)?;
         let entered = subject::enter_inside(asker.state, pid, asker.ssid);
-        entered.map_err(|_| Some(Why::Unmarked))?;
-        asker.state.inside.has_entered(pid);
-        Ok(())
+        let entered = entered.and_then(|()| asker.state.inside.has_entered(pid));
+        entered.map_err(|_| Some(Why::Unmarked))
     });
     match entered {
         Err(Errno::PERM) => Err(refuse(asker, file, Why::Traced)),

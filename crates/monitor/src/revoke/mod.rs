@@ -22,7 +22,7 @@ use flask::{SecurityServer, Unreachable};
 pub use hold::Hold;
 use hold::{freeze, hold};
 use mediation::{
-    inside::CompileInner,
+    inside::{self, CompileInner},
     subject::{
         self,
         connection::{self, Connector},
@@ -150,9 +150,16 @@ impl Control {
     /// From now on processes inside may ask for a policy that bounds them further. `compile` makes
     /// one of what a process has sent, whom nobody trusts. Only the first caller is heard.
     pub fn serve_inside(&self, compile: Box<CompileInner>) {
-        if !self.0.off {
-            self.0.state.inside.serve(compile);
+        if self.0.off {
+            return;
         }
+        let gate = Arc::downgrade(&self.0);
+        let end = move |number| {
+            if let Some(gate) = gate.upgrade() {
+                inside::end_layer(&gate.state, number);
+            }
+        };
+        self.0.state.inside.serve(compile, Box::new(end));
     }
 
     /// Decisions asked for so far, by object manager.

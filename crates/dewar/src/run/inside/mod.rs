@@ -2,8 +2,8 @@
 //!
 //! The kernel lets a process have one supervisor of its calls, so a second monitor cannot decide
 //! inside the first (docs/decisions/inside.md). A run that asks for the profile which holds already
-//! gets its command started in the run around it, where that profile decides. For any other, the
-//! monitor around it decides by both ([`enter`]). What cannot be held so is refused by name, before
+//! gets its command started in the run around it, where that profile decides, unless policy has
+//! changed since. For any other, the monitor around it decides by both ([`enter`]). What cannot be held so is refused by name, before
 //! anything is started.
 
 mod enter;
@@ -74,6 +74,13 @@ fn has_entered() -> bool {
     getrlimit(Resource::Locks).current.is_some_and(|mark| mark >> 32 != 0)
 }
 
+/// Whether the run around still has the policy that it was started with, as its monitor says by a
+/// file that no kernel has.
+fn is_unchanged() -> bool {
+    const UNCHANGED: &str = "/proc/self/attr/dewar/unchanged";
+    std::fs::File::options().write(true).open(UNCHANGED).is_ok()
+}
+
 /// What the run around cannot follow, with whether it is asked for. What only says more or less is
 /// not among it.
 fn not_followed(request: &RunRequest) -> [(bool, &'static str); 13] {
@@ -138,7 +145,7 @@ pub(super) fn run(
             project.shown()
         )));
     }
-    if !is_same || has_entered() {
+    if !is_same || has_entered() || !is_unchanged() {
         return enter::run(request, inherited, (id, &documents)).map(Some);
     }
     tell!(

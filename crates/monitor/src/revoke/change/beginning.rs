@@ -120,6 +120,7 @@ fn put_in_force(
     exactness: Exactness,
     (change, taken, seqno): (RuleChange, HashSet<Sid>, Seqno),
 ) {
+    gate.state.inside.policy_changes();
     let KernelPolicy { plan, first, labels, rules, .. } = policy;
     gate.state.labels.change(rules, change, taken);
     gate.sockets.endpoints.change(&labels);
