@@ -89,7 +89,7 @@ impl Gate {
             }
             Ok(Answer::Open { fd, cloexec }) => {
                 use std::os::fd::AsFd;
-                let sent = self.state.targets.listener.send_fd(call.id, fd.as_fd(), cloexec);
+                let sent = self.state.targets.listener.hand_over(call, fd.as_fd(), cloexec);
                 // The program may have closed it already.
                 supervisor::closing::close(fd);
                 // The program's table of descriptors is full, or it is gone.

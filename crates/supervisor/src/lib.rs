@@ -42,6 +42,7 @@ mod inject;
 mod kept_number;
 pub mod missing_capabilities;
 mod on_behalf;
+mod one_cpu;
 mod pending;
 mod quiesce;
 mod resolve;

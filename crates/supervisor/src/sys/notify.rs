@@ -1,15 +1,23 @@
 //! Seccomp user notification: receive a trapped call, answer it (seccomp_unotify(2)).
 #![allow(unsafe_code)]
 
+use crate::one_cpu;
 use rustix::io::{Errno, Result};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::{
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` of `linux/seccomp.h`: both sides hand over on one CPU.
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 
 /// The monitor's end of a seccomp filter.
 #[derive(Debug)]
-pub struct Listener(OwnedFd);
+pub struct Listener {
+    fd: OwnedFd,
+    /// Both sides are woken on one CPU.
+    on_one_cpu: AtomicBool,
+}
 
 /// A system call that waits for an answer.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +35,7 @@ pub struct Notification {
 impl Listener {
     /// The end that seccomp(2) has returned for a filter with `SECCOMP_FILTER_FLAG_NEW_LISTENER`.
     pub fn new(fd: OwnedFd) -> Self {
-        Self(fd)
+        Self { fd, on_one_cpu: AtomicBool::new(false) }
     }
 
     /// Asks the kernel to wake both sides on the CPU of the other; `false` where it cannot (before
@@ -35,8 +43,9 @@ impl Listener {
     pub fn hand_over_on_one_cpu(&self) -> bool {
         // SAFETY: the third argument of this request is an integer, not a pointer.
         let code = unsafe {
-            libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP)
+            libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP)
         };
+        self.on_one_cpu.store(code == 0, Ordering::Relaxed);
         code == 0
     }
 
@@ -48,15 +57,18 @@ impl Listener {
         let mut raw: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         // SAFETY: the request writes one `seccomp_notif`, which `raw` is.
         let code = unsafe {
-            libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut raw)
+            libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut raw)
         };
         match check(code) {
-            Ok(_) => Ok(Some(Notification {
-                id: raw.id,
-                tid: raw.pid,
-                nr: raw.data.nr,
-                args: raw.data.args,
-            })),
+            Ok(_) => {
+                one_cpu::heard(raw.pid);
+                Ok(Some(Notification {
+                    id: raw.id,
+                    tid: raw.pid,
+                    nr: raw.data.nr,
+                    args: raw.data.args,
+                }))
+            }
             Err(Errno::INTR) => Ok(None),
             Err(error) => Err(error),
         }
@@ -66,7 +78,7 @@ impl Listener {
     pub fn is_valid(&self, id: u64) -> bool {
         // SAFETY: the request reads one `u64`, which `id` is.
         let code = unsafe {
-            libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id)
+            libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id)
         };
         code == 0
     }
@@ -93,6 +105,15 @@ impl Listener {
 
     /// Gives the caller a duplicate of `fd` at the lowest free number, and ends the call with that
     /// number.
+    pub fn hand_over(&self, call: &Notification, fd: BorrowedFd<'_>, cloexec: bool) -> Result<()> {
+        if self.on_one_cpu.load(Ordering::Relaxed) {
+            one_cpu::hand_over(self, call, fd, cloexec)
+        } else {
+            self.send_fd(call.id, fd, cloexec)
+        }
+    }
+
+    /// The same in one step, wherever that wakes the caller.
     pub fn send_fd(&self, id: u64, fd: BorrowedFd<'_>, cloexec: bool) -> Result<()> {
         self.add_fd(&libc::seccomp_notif_addfd {
             id,
@@ -121,7 +142,7 @@ impl Listener {
         // descriptor is one that the callers above borrow; a number that means nothing is refused.
         let code = unsafe {
             libc::ioctl(
-                self.0.as_raw_fd(),
+                self.fd.as_raw_fd(),
                 libc::SECCOMP_IOCTL_NOTIF_ADDFD,
                 std::ptr::from_ref(request),
             )
@@ -151,7 +172,7 @@ impl Listener {
     fn send(&self, mut response: libc::seccomp_notif_resp) -> Result<()> {
         // SAFETY: the request reads one `seccomp_notif_resp`, which `response` is.
         let code = unsafe {
-            libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut response)
+            libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut response)
         };
         check(code).map(drop)
     }
@@ -159,7 +180,7 @@ impl Listener {
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 
