@@ -75,11 +75,12 @@ fn what_the_command_leaves_ends_with_it() {
 fn the_very_profile_means_what_it_says_after_a_grant() {
     for mode in ["all", "fast"] {
         let home = ask::Home::new();
-        let program = test_support::dewar();
-        let directory = Path::new(&program).parent().unwrap().display().to_string();
+        let dewar = test_support::dewar();
+        let directory = dewar.parent().unwrap().display().to_string();
+        let program = dewar.display();
         let (profile, secret) = (home.path().join("around.toml"), home.path().join("secret"));
-        let text = format!("extends = 'workspace'\nfiles.exec = ['{directory}']\n");
-        fs::write(&profile, text).unwrap();
+        let lines = format!("extends = 'workspace'\nfiles.exec = ['{directory}']\n");
+        fs::write(&profile, lines).unwrap();
         fs::write(&secret, "given\n").unwrap();
         let (profile, secret) = (profile.display().to_string(), secret.display().to_string());
         let script = format!(
