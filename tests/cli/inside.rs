@@ -73,27 +73,25 @@ fn what_the_command_leaves_ends_with_it() {
 /// What has been given to the run since it was started is no part of the profile that is asked for.
 #[test]
 fn the_very_profile_means_what_it_says_after_a_grant() {
-    for mode in ["all", "fast"] {
-        let home = ask::Home::new();
-        let dewar = test_support::dewar();
-        let directory = dewar.parent().unwrap().display().to_string();
-        let program = dewar.display();
-        let (profile, secret) = (home.path().join("around.toml"), home.path().join("secret"));
-        let lines = format!("extends = 'workspace'\nfiles.exec = ['{directory}']\n");
-        fs::write(&profile, lines).unwrap();
-        fs::write(&secret, "given\n").unwrap();
-        let (profile, secret) = (profile.display().to_string(), secret.display().to_string());
-        let script = format!(
-            "{program} run -q -p {profile} -- true || exit 1; until cat {secret} 2>/dev/null; do sleep 0.1; done; \
-             {program} run -q -p {profile} -- cat {secret}"
-        );
-        let options = ["run", "-q", "--no-daemon", "--name", "it", "--mode", mode, "--ask"];
-        let args = [&options[..], &["-p", &profile, "--", "sh", "-c", &script]].concat();
-        let run = home.command(&[], &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        home.say_soon(&["allow", "it", &secret, "--once"], "complete after");
-        let out = run.unwrap().wait_with_output().unwrap();
-        let (told, why) = (text(&out.stdout), text(&out.stderr));
-        assert_eq!(told, "given\n", "{mode}: {why}");
-        assert_ne!(out.status.code(), Some(0), "{mode}: {why}");
-    }
+    let home = ask::Home::new();
+    let dewar = test_support::dewar();
+    let directory = dewar.parent().unwrap().display().to_string();
+    let program = dewar.display();
+    let profile = home.path().join("work/around.toml");
+    let lines = format!("extends = 'workspace'\nfiles.exec = ['{directory}']\n");
+    fs::write(&profile, lines).unwrap();
+    let notes = home.path().join("notes.txt").display().to_string();
+    let profile = profile.display().to_string();
+    let script = format!(
+        "{program} run -q -p {profile} -- true || exit 1; until cat {notes} 2>/dev/null; do sleep 0.1; done; \
+         {program} run -q -p {profile} -- cat {notes}"
+    );
+    let options = ["run", "-q", "--no-daemon", "--name", "it", "--ask"];
+    let args = [&options[..], &["-p", &profile, "--", "sh", "-c", &script]].concat();
+    let run = home.command(&[], &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    home.say_soon(&["allow", "it", &notes, "--once"], "complete after");
+    let out = run.unwrap().wait_with_output().unwrap();
+    let (told, why) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(told, "these are notes", "{why}");
+    assert_ne!(out.status.code(), Some(0), "{why}");
 }
