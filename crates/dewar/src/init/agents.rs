@@ -20,7 +20,7 @@ use std::{
 };
 
 /// Our hooks are told from others by this.
-const OURS: &str = "dewar init hook";
+const OURS: &str = " init hook --profile ";
 /// The longest call of a tool that is rewritten.
 const MOST_BYTES: u64 = 16 << 20;
 
@@ -115,7 +115,8 @@ pub(super) fn claude(args: &ClaudeArgs) -> anyhow::Result<()> {
             real.display()
         )));
     }
-    write(&args.what, (&file, &own), claude_settings)
+    let program = program()?;
+    write(&args.what, (&file, &own), |before, profile| claude_settings(before, &program, profile))
 }
 
 /// Carries out `dewar init codex`.
@@ -127,8 +128,9 @@ pub(super) fn codex(args: &CodexArgs) -> anyhow::Result<()> {
     let (file, rules) = (directory.join("dewar.config.toml"), directory.join("rules/dewar.rules"));
     let own = [".codex/config.toml"];
     // First what leads out of its sandbox: without the hook, nobody uses that.
-    write(&args.what, (&rules, &own), |before, profile| codex_rules(before, &program()?, profile))?;
-    write(&args.what, (&file, &own), codex_settings)
+    let program = program()?;
+    write(&args.what, (&rules, &own), |before, profile| codex_rules(before, &program, profile))?;
+    write(&args.what, (&file, &own), |before, profile| codex_settings(before, &program, profile))
 }
 
 /// This program, as the hook calls it.
@@ -218,12 +220,13 @@ fn insist_on_guard(profile: &str, own: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the hooks call. Where it fails, the agent runs nothing: exit status 2 says so to both.
-fn hook_command(profile: &str) -> String {
-    format!("{OURS} --profile {profile} || exit 2")
+/// What the hooks call. Where it fails, the agent runs nothing: exit status 2 says so to both. Its
+/// path is whole: in `PATH`, directories of the project may come first, whose entries commands make.
+fn hook_command(program: &str, profile: &str) -> String {
+    format!("{}{OURS}{profile} || exit 2", quoted(program))
 }
 
-fn claude_settings(before: &str, profile: &str) -> anyhow::Result<String> {
+fn claude_settings(before: &str, program: &str, profile: &str) -> anyhow::Result<String> {
     let mut settings: Map<String, Value> = match before.trim() {
         "" => Map::new(),
         text => serde_json::from_str(text).context("it is no JSON object")?,
@@ -235,7 +238,7 @@ fn claude_settings(before: &str, profile: &str) -> anyhow::Result<String> {
     groups.retain(|group| !group.to_string().contains(OURS));
     groups.push(json!({
         "matcher": "Bash",
-        "hooks": [{ "type": "command", "command": hook_command(profile) }],
+        "hooks": [{ "type": "command", "command": hook_command(program, profile) }],
     }));
     let sandbox = settings.entry("sandbox").or_insert_with(|| json!({}));
     let sandbox = sandbox.as_object_mut().context("`sandbox` in it is no object")?;
@@ -243,11 +246,11 @@ fn claude_settings(before: &str, profile: &str) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(&settings)? + "\n")
 }
 
-fn codex_settings(before: &str, profile: &str) -> anyhow::Result<String> {
+fn codex_settings(before: &str, program: &str, profile: &str) -> anyhow::Result<String> {
     if !before.is_empty() && !before.contains(OURS) {
         bail!(Usage("a profile called `dewar` is there already, and is not Dewar's".into()));
     }
-    let command = serde_json::to_string(&hook_command(profile))?;
+    let command = serde_json::to_string(&hook_command(program, profile))?;
     Ok(format!(
         "# Shell commands run under Dewar: `codex --profile dewar`. Written by `dewar init codex`.\n\
          # What the hook has not rewritten stays in this; rules/dewar.rules says what leaves it.\n\
@@ -322,15 +325,18 @@ mod tests {
     fn settings_keep_what_they_had_and_have_the_hook_once() {
         let before = r#"{"model": "opus", "hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": []}],
             "Stop": []}, "sandbox": {"enabled": true, "network": {"x": 1}}}"#;
-        let once = claude_settings(before, "agent").unwrap();
-        assert_eq!(claude_settings(&once, "agent").unwrap(), once);
+        let once = claude_settings(before, "/opt/de war/dewar", "agent").unwrap();
+        assert_eq!(claude_settings(&once, "/opt/de war/dewar", "agent").unwrap(), once);
         let settings: Value = serde_json::from_str(&once).unwrap();
         assert_eq!(settings["model"], "opus");
         assert_eq!(settings["hooks"]["PreToolUse"][0]["matcher"], "Edit");
         assert_eq!(settings["hooks"]["PreToolUse"].as_array().unwrap().len(), 2);
+        // By no name that a command under Dewar could make in a directory of `PATH`.
+        let command = &settings["hooks"]["PreToolUse"][1]["hooks"][0]["command"];
+        assert_eq!(command, "'/opt/de war/dewar' init hook --profile agent || exit 2");
         assert_eq!(settings["sandbox"], json!({"enabled": false, "network": {"x": 1}}));
         for broken in ["[]", "{", "{\"hooks\": 7}", "{\"hooks\": {\"PreToolUse\": {}}}"] {
-            assert!(claude_settings(broken, "agent").is_err(), "{broken}");
+            assert!(claude_settings(broken, "/d", "agent").is_err(), "{broken}");
         }
     }
 
