@@ -119,6 +119,12 @@ pub enum Problem {
         /// The domain that executes it.
         from: String,
     },
+    /// More patterns of files than are compared with each other.
+    #[error("more than {most} patterns of files, those included that globs have below other paths")]
+    TooManyPatterns {
+        /// How many there may be.
+        most: usize,
+    },
     /// A domain that should keep other capabilities than the base domain.
     #[error(
         "`{domain}` and the base domain keep different capabilities: only one of them has `{capability}`"
@@ -157,6 +163,9 @@ impl Problem {
             Self::Cycle { .. } => Some("take one `extends` out of the circle".to_owned()),
             Self::UnknownVariable { name } => Some(help_for_variable(name)),
             Self::BadPattern { help, .. } => Some((*help).to_owned()),
+            Self::TooManyPatterns { .. } => {
+                Some("name directories in the place of what lies in them, or globs with fewer `**`".to_owned())
+            }
             Self::AmbiguousDomain { .. } => {
                 Some("narrow one of the two with `from = [\"DOMAIN\"]`".to_owned())
             }

@@ -49,17 +49,23 @@ pub(crate) fn merge(
     let mounted = Mounted::new(variables);
     guarded::guard(&mut profile, (variables, &mounted), reporter);
     let confidential = guarded::confidential(variables, reporter);
-    finish_domains(&mut profile.domains, &confidential, &mounted);
+    finish_domains(&mut profile.domains, &confidential, &mounted, reporter);
     profile
 }
 
 /// Gives each domain its entries and what it takes from the base domain. What is `confidential` it
 /// has only by name; what it is denied, also where that is mounted a second time.
-fn finish_domains(domains: &mut [Domain], confidential: &[(Pattern, TextSpan)], mounted: &Mounted) {
-    let entries = |mut all: Vec<Entry>| {
+fn finish_domains(
+    domains: &mut [Domain],
+    confidential: &[(Pattern, TextSpan)],
+    mounted: &Mounted,
+    reporter: &mut Reporter,
+) {
+    let mut entries = |mut all: Vec<Entry>| {
         guarded::withhold(&mut all, confidential);
         mounted.take(&mut all, confidential);
-        Entries::new(all)
+        let report = |(problem, place)| reporter.report(problem, Some(place));
+        Entries::new(all).map_err(report).unwrap_or_default()
     };
     let Some((main, others)) = domains.split_first_mut() else { return };
     for domain in others {

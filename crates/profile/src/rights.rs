@@ -1,6 +1,7 @@
 //! Which rights a domain has to the files of a pattern: of all entries that cover it, from the
 //! least to the most specific.
 
+use crate::error::Problem;
 use crate::pattern::Pattern;
 use crate::source::TextSpan;
 use std::path::Path;
@@ -129,6 +130,10 @@ impl Rights {
     }
 }
 
+/// Patterns of one domain, with those that globs have below others: a whole home's worth of paths.
+/// Each is compared with each.
+const MOST: usize = 8192;
+
 /// Entries of one domain in the order of applying.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries(Vec<Entry>);
@@ -138,7 +143,12 @@ impl Entries {
     /// it: the rule with the longest literal stem labels a file, so `hide ${workspace}/**/.env`
     /// would lose against `write ${workspace}/src` without an entry of its own for
     /// `${workspace}/src/**/.env`.
-    pub(crate) fn new(mut entries: Vec<Entry>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// There are more than can be compared with each other; with a place where the last one comes
+    /// from.
+    pub(crate) fn new(mut entries: Vec<Entry>) -> Result<Self, (Problem, TextSpan)> {
         let mut residuals = Vec::new();
         for glob in entries.iter().filter(|entry| entry.pattern.is_glob()) {
             for other in entries.iter().filter(|other| loses_against(glob, other)) {
@@ -146,12 +156,18 @@ impl Entries {
                     let layer = glob.layer.max(other.layer);
                     residuals.push(Entry { pattern, layer, ..glob.clone() });
                 }
+                if entries.len() + residuals.len() > MOST {
+                    return Err((Problem::TooManyPatterns { most: MOST }, glob.place));
+                }
             }
         }
         entries.extend(residuals);
+        if let Some(last) = entries.get(MOST) {
+            return Err((Problem::TooManyPatterns { most: MOST }, last.place));
+        }
         entries.sort_by_key(Entry::key);
         entries.dedup_by(|a, b| a.pattern == b.pattern && a.list == b.list && a.layer == b.layer);
-        Self(entries)
+        Ok(Self(entries))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {

@@ -211,3 +211,18 @@ fn a_profile_without_a_name_is_said_to_have_none() {
     let errors = compile_source(&Source::from_argument("")).expect_err("it has no name");
     assert_eq!(errors.errors()[0].to_string(), "the name of the profile is empty");
 }
+
+/// What globs have below other paths can be many times what the text names.
+#[test]
+fn more_patterns_than_can_be_compared_are_refused_before_they_fill_memory() {
+    let list = |count: usize, text: &dyn Fn(usize) -> String| {
+        (0..count).map(|n| format!("'${{workspace}}/{}'", text(n))).collect::<Vec<_>>().join(",")
+    };
+    let globs = list(300, &|n| format!("{}**/g{n}", "**/a/".repeat(3)));
+    let deep = list(2000, &|n| format!("{}w{n}", "a/".repeat(20)));
+    let many = list(20_000, &|n| format!("w{n}"));
+    for text in [format!("read = [{globs}]\nwrite = [{deep}]"), format!("write = [{many}]")] {
+        let found = errors(&format!("[files]\n{text}\n"));
+        assert!(found.iter().all(|it| it.0.contains("more than 8192 patterns")), "{found:?}");
+    }
+}
