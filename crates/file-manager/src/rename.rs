@@ -22,7 +22,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
-use supervisor::{Name, resolve};
+use supervisor::{Name, resolve_for_caller};
 
 fn file_of(object: &OwnedFd) -> Result<FileNumber> {
     Status::of(object.as_fd()).map(|status| status.file_number())
@@ -192,7 +192,8 @@ impl NameChange<'_> {
             _ => {
                 let above = path.parent().filter(|above| !above.as_os_str().is_empty());
                 let name = Name { dirfd, path: above.unwrap_or(Path::new(".")), follow: true };
-                file_system(&resolve(self.asker.caller, name)?)
+                let (found, _) = resolve_for_caller(self.asker.caller, name);
+                file_system(&found?.existing()?)
             }
         }
     }

@@ -1,6 +1,7 @@
 //! A trapped call with its subject: what it asks for, and with whose rights it is made.
 
 use crate::{
+    led,
     manager::{Denied, Manager, Request},
     state::MonitorState,
 };
@@ -67,6 +68,11 @@ impl Asker<'_> {
             if let Some(access) = known {
                 trail.record(self.caller, self.number, &access);
             }
+        }
+        let is_file = std::ptr::eq(manager, &raw const self.state.caches.file);
+        if is_file && (granted || lent) && led::allow(*self, request).is_err() {
+            self.refuse(&led::refusal(request));
+            return Err(Denied);
         }
         if granted || lent {
             self.state.records.deeds.note((self.caller, self.number), tclass, requested, object);

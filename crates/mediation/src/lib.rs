@@ -16,6 +16,7 @@
 pub mod call;
 pub mod handler;
 pub mod inside;
+mod led;
 pub mod manager;
 pub mod signal;
 pub mod state;

@@ -26,7 +26,7 @@ use mediation::{
 use policy_stack::is_compound;
 use rustix::io::Errno;
 use std::{os::fd::OwnedFd, panic::AssertUnwindSafe};
-use supervisor::{Caller, Notification};
+use supervisor::{Caller, LinkDirectories, Notification};
 use syscalls::Sysno;
 
 /// How often one call can be denied something else each time.
@@ -177,7 +177,10 @@ impl Gate {
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let state = &self.state;
         let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
-        let caller = Caller { tree: &state.targets.tree, call, who: &who, cwd: &cwd };
+        let several = !state.subjects.policy_has_one_domain();
+        let links = several.then(LinkDirectories::default);
+        let links = links.as_ref();
+        let caller = Caller { tree: &state.targets.tree, call, who: &who, cwd: &cwd, links };
         let ssid = state.subjects.sid(state, call)?;
         with(Asker { state, caller, ssid, number })
     }

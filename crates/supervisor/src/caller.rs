@@ -1,6 +1,9 @@
 //! The thread that waits in a trapped call: its memory, its directories, who it is.
 
-use crate::sys::{limit, memory, notify::Notification};
+use crate::{
+    LinkDirectories,
+    sys::{limit, memory, notify::Notification},
+};
 use proc::{Identity, ProcessTree};
 use rustix::{
     fs::{AtFlags, Mode, OFlags},
@@ -30,6 +33,8 @@ pub struct Caller<'a> {
     pub who: &'a OnceCell<Identity>,
     /// Its working directory at this call, filled in likewise.
     pub cwd: &'a OnceCell<OwnedFd>,
+    /// Where the links lie that lead this call; absent where it makes no difference.
+    pub links: Option<&'a LinkDirectories>,
 }
 
 impl<'a> Caller<'a> {

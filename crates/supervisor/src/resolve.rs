@@ -37,17 +37,16 @@ pub struct Name<'a> {
     pub follow: bool,
 }
 
-/// The object that `name` names right now, as the kernel finds it.
+/// The object that `name` names right now, as the kernel finds it; `LOOP` where a link leads there
+/// that has to be looked at.
 pub fn resolve(caller: Caller<'_>, name: Name<'_>) -> Result<OwnedFd> {
     let nofollow = if name.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let limits = match caller.links {
+        Some(_) => ResolveFlags::NO_SYMLINKS,
+        None => ResolveFlags::NO_MAGICLINKS,
+    };
     let open = |base: BorrowedFd<'_>| {
-        rustix::fs::openat2(
-            base,
-            name.path,
-            HANDLE | nofollow,
-            Mode::empty(),
-            ResolveFlags::NO_MAGICLINKS,
-        )
+        rustix::fs::openat2(base, name.path, HANDLE | nofollow, Mode::empty(), limits)
     };
     if name.path.is_absolute() {
         open(rustix::fs::CWD)
@@ -63,6 +62,13 @@ pub fn resolve_within(caller: Caller<'_>, name: Name<'_>, limits: ResolveFlags) 
     let open = |base: BorrowedFd<'_>| {
         rustix::fs::openat2(base, name.path, HANDLE | nofollow, Mode::empty(), limits)
     };
+    if let Some(links) = caller.links.filter(|_| !limits.contains(ResolveFlags::NO_SYMLINKS)) {
+        let plain = resolve_within(caller, name, limits | ResolveFlags::NO_SYMLINKS);
+        if !matches!(plain, Err(Errno::LOOP)) {
+            return plain;
+        }
+        links.follow_unknown();
+    }
     // Which of these paths may not be absolute, the kernel says before it looks at the directory.
     if name.path.is_absolute() && !limits.contains(ResolveFlags::IN_ROOT) {
         open(rustix::fs::CWD)
@@ -289,6 +295,9 @@ impl Walk<'_> {
             return Ok(None);
         }
         let target = rustix::fs::readlinkat(fd, c"", Vec::new())?;
+        if let Some(links) = self.caller.links {
+            links.follow(&self.at)?;
+        }
         self.follow_link(path_from(target.as_bytes()))?;
         Ok(None)
     }

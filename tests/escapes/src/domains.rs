@@ -24,6 +24,7 @@ pub(crate) const CASES: &[Case] = cases![
     signalling_a_group_that_changes,
     reading_what_a_process_of_another_domain_leaves,
     meeting_another_domain_in_shared_memory,
+    leading_another_domain_by_links,
 ];
 
 /// The same files for both, but for one that only the vault may write.
@@ -192,4 +193,21 @@ fn reading_what_a_process_of_another_domain_leaves(stage: &Stage) {
 
 fn meeting_another_domain_in_shared_memory(stage: &Stage) {
     stage.holds(&vault(stage), "share", &[]);
+}
+
+/// In mode `fast` nobody decides what is read.
+fn leading_another_domain_by_links(stage: &Stage) {
+    stage.program("work/deputy", "deputy");
+    let file = stage.file("kept/file", "untouched");
+    stage.file("kept/empty/.keep", "");
+    std::fs::remove_file(stage.home().join("kept/empty/.keep")).expect("an empty directory");
+    let kept = file.parent().expect("a directory").to_str().expect("UTF-8");
+    let profile = stage.profile(
+        "[domains.deputy]\nexec = [\"${workspace}/deputy\"]\nfiles.write = [\"${home}/kept/\"]",
+    );
+    stage.holds(&profile, "deputy", &[kept]);
+    stage.holds(&profile, "lead_deputy", &[kept, "write"]);
+    let reads = stage.command(stage.call(&profile), "lead_deputy", &[kept, "read"]);
+    held(&{ reads }.output().expect("start `dewar`"));
+    assert_eq!(std::fs::read_to_string(&file).expect("the file"), "untouched");
 }

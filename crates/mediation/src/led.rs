@@ -1,0 +1,74 @@
+//! Links that lead a program to what their maker may not touch.
+//!
+//! A program follows the symbolic links that it meets, and what they lead to it reaches with its
+//! own rights. So whoever may make a link on its way could have it read or write in his place: it
+//! would be his confused deputy. Among the domains of a run that is not so: what a link has led to
+//! is reached with the rights of every domain that may make entries where the link lies, beside the
+//! subject's own.
+
+use crate::{call::Asker, manager::Request};
+use audit::Refusal;
+use avc::Hint;
+use flask::{AccessVector, Class, Question, Sid, perm};
+use inode_labels::{FileRef, Status};
+use proc::path_of;
+use rustix::io::{Errno, Result};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// What shows no more than that something is there; `open`, which comes with another; and what only
+/// says which program runs, where the domain that it runs in is decided by itself.
+const HARMLESS: AccessVector = AccessVector(
+    perm::file::GETATTR.0
+        | perm::file::OPEN.0
+        | perm::file::EXECUTE.0
+        | perm::file::EXECUTE_NO_TRANS.0,
+);
+
+/// Whether all who may have made the links that the call was led by may do what is requested.
+pub(crate) fn allow(asker: Asker<'_>, request: &Request<'_>) -> Result<()> {
+    let requested = AccessVector(request.requested.0 & !HARMLESS.0);
+    let Some(links) = asker.caller.links.filter(|_| requested.0 != 0) else {
+        return Ok(());
+    };
+    let files = &asker.state.caches.file;
+    let outer = |sid| asker.state.inside.stack.outer(sid).ok_or(Errno::ACCESS);
+    links.each(|directory| {
+        let (own, tsid) = (outer(asker.ssid)?, outer(request.tsid)?);
+        let directory = directory.map(|it| label(asker, it)).transpose()?;
+        let grants = |ssid: Sid, tsid, tclass, requested| {
+            files.grants(Question { ssid, tsid, tclass }, requested, &Hint::default())
+        };
+        let may_link = |ssid: Sid| {
+            directory.is_none_or(|it| grants(ssid, it, Class::Dir, perm::dir::ADD_NAME))
+        };
+        let may_too = |ssid: Sid| grants(ssid, tsid, request.tclass, requested);
+        let policy = asker.state.policy.load();
+        let mut others = policy.plan.domains.iter().copied().filter(|it| *it != own);
+        match others.all(|it| !may_link(it) || may_too(it)) {
+            true => Ok(()),
+            false => Err(Errno::ACCESS),
+        }
+    })
+}
+
+/// The label, in the policy of the run, of a directory.
+fn label(asker: Asker<'_>, directory: &OwnedFd) -> Result<Sid> {
+    let status = Status::of(directory.as_fd())?;
+    let path = || path_of(&asker.state.targets.tree, directory);
+    let file = FileRef::Fd(directory.as_fd());
+    asker.state.labels.of_file(&status, file, path).map(|it| it.sid)
+}
+
+/// What is said of it.
+pub(crate) fn refusal(request: &Request<'_>) -> Refusal {
+    Refusal {
+        errno: Errno::ACCESS,
+        by: "a link that another domain may have made",
+        tclass: request.tclass.name(),
+        missing: "follow a link to",
+        object: (request.object)(),
+        reason: "the path leads there by a symbolic link in a directory where another domain of the profile makes entries, and that \
+                 domain may not do this itself: a link leads nobody to what its maker may not touch",
+        instead: "have the program name the file itself, or grant the other domain the same",
+    }
+}

@@ -1,0 +1,51 @@
+/* The program of a domain that may change DIRECTORY, which its caller may not. With nothing else, it says by the real name that
+   it may; with "write" or "read", what the links of its caller lead it to. */
+#include "attack.h"
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+static int by_name(const char *directory) {
+    char name[4096];
+    snprintf(name, sizeof name, "%s/file", directory);
+    int fd = open(name, O_RDWR);
+    return fd < 0 || write(fd, "u", 1) != 1 ? 3 : 0;
+}
+
+static void read_by_links(void) {
+    must_fail("open to read", open("file", O_RDONLY));
+    must_fail("open to read by two links", open("second", O_RDONLY));
+    must_fail("open to read behind a link", open("directory/file", O_RDONLY));
+}
+
+static void write_by_links(void) {
+    struct { unsigned long long flags, mode, resolve; } how = {O_WRONLY, 0, 0};
+    struct timespec times[2] = {{1, 0}, {1, 0}};
+    must_fail("open", open("file", O_WRONLY));
+    must_fail("open and cut", open("file", O_WRONLY | O_TRUNC));
+    must_fail("open or make", open("file", O_WRONLY | O_CREAT, 0600));
+    must_fail("open by two links", open("second", O_RDWR));
+    must_fail("open behind a link", open("directory/file", O_WRONLY));
+    must_fail("openat2", syscall(SYS_openat2, AT_FDCWD, "file", &how, sizeof how));
+    must_fail("make what is not there", open("dangling", O_WRONLY | O_CREAT, 0600));
+    must_fail("make behind a link", open("directory/new", O_WRONLY | O_CREAT, 0600));
+    must_fail("make without a name", open("directory", O_WRONLY | O_TMPFILE, 0600));
+    must_fail("truncate", truncate("file", 0));
+    must_fail("mkdir", mkdir("directory/made", 0700));
+    must_fail("symlink", symlink("x", "directory/made"));
+    must_fail("mknod", mknod("directory/made", S_IFREG | 0600, 0));
+    must_fail("link", link("own", "directory/made"));
+    must_fail("rename", rename("own", "directory/file"));
+    must_fail("rename away", rename("directory/file", "stolen"));
+    must_fail("unlink", unlink("directory/file"));
+    must_fail("rmdir", rmdir("directory/empty"));
+    must_fail("chmod", chmod("file", 0777));
+    must_fail("utimensat", utimensat(AT_FDCWD, "file", times, 0));
+    must_fail("setxattr", setxattr("file", "user.x", "x", 1, 0));
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3) return by_name(argv[1]);
+    if (!strcmp(argv[2], "read")) read_by_links();
+    else write_by_links();
+    return 0;
+}
