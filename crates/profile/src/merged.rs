@@ -110,8 +110,12 @@ impl Domain {
 
     /// Whether a process of domain `name` enters this one by executing one of its programs.
     pub(crate) fn is_entered_from(&self, name: &str) -> bool {
-        let listed = |from: &Vec<Located<String>>| from.iter().any(|domain| domain.value == name);
-        name != self.name && self.from.as_ref().is_none_or(listed)
+        name != self.name && (self.from.is_none() || self.names_in_from(name))
+    }
+
+    /// Whether `from` names domain `name`.
+    pub(crate) fn names_in_from(&self, name: &str) -> bool {
+        self.from.iter().flatten().any(|domain| domain.value == name)
     }
 
     /// The protocols of netlink that it may use, and where that is said.

@@ -118,6 +118,22 @@ fn a_domain_has_the_base_domain_s_files_and_its_own_but_not_its_network() {
 }
 
 #[test]
+fn a_program_keeps_its_domain_unless_another_that_names_it_in_from_has_the_same_program() {
+    let leads = |more: &str| {
+        let text = "[files]\nread = ['/usr']\n[domains.tool]\nexec = ['/usr/bin/node']\nfrom = ['main']\n[domains.rest]\n";
+        let compiled = good(&format!("{text}{more}\n"));
+        let mut lines = compiled.cil.lines();
+        let entry = lines.find(|line| line.ends_with(" process tool_t)")).expect("a way in");
+        let program = entry.split(' ').nth(2).unwrap();
+        compiled.cil.contains(&format!("(typetransition tool_t {program} process rest_t)"))
+    };
+    assert!(leads("exec = ['/usr', '/usr/bin/node']\nfrom = ['tool']"));
+    assert!(!leads("exec = ['/usr']\nfrom = ['tool']"));
+    assert!(!leads("exec = ['/usr', '/usr/bin/node*']\nfrom = ['tool']"));
+    assert!(!leads("exec = ['/usr']"));
+}
+
+#[test]
 fn a_program_that_is_hidden_or_denied_leads_nowhere() {
     let compiled = good(
         "[files]\nexec = ['/usr']\ndeny = ['/usr/bin/git']\n[domains.git]\nexec = ['/usr/bin/git']\n",

@@ -6,6 +6,7 @@ use super::writer::Writer;
 use crate::amendment::{Clause, everything};
 use crate::error::{Problem, Reporter};
 use crate::merged::Profile;
+use crate::pattern::Pattern;
 use crate::source::TextSpan;
 
 /// What processes of one domain may do to each other.
@@ -68,9 +69,13 @@ fn entry(
         programs.filter(|(_, (pattern, _))| pattern.covers(&object.part_of)).collect();
     covering.sort_by_key(|(_, (pattern, _))| pattern.stem());
     let (into, (pattern, place)) = covering.pop()?;
-    // From inside a domain, its own programs keep it; only a more specific one leads out.
-    let own = profile.domains[from].programs.iter().filter(|(p, _)| p.covers(&object.part_of));
-    if own.map(|(p, _)| p.stem()).max() >= Some(pattern.stem()) {
+    // From inside a domain, its own programs keep it; only a more specific one leads out, or the
+    // same one of a domain that names this one in `from`.
+    let names_it = profile.domains[into].names_in_from(from_name);
+    let leads_out =
+        |own: &Pattern| own.stem() < pattern.stem() || from != 0 && names_it && own == pattern;
+    let mut own = profile.domains[from].programs.iter().filter(|(p, _)| p.covers(&object.part_of));
+    if !own.all(|(own, _)| leads_out(own)) {
         return None;
     }
     if let Some((other, _)) = covering.iter().find(|(other, (p, _))| *other != into && p == pattern)
