@@ -52,6 +52,17 @@ impl Names {
         (0..parts.len()).rev().find_map(found)
     }
 
+    /// Whether one of these names stands somewhere in `path` below one of `outer`. Unless `deep`, it
+    /// must end the path.
+    #[must_use]
+    pub fn is_below(&self, outer: &Self, path: &Path, deep: bool) -> bool {
+        let mut ends = path.ancestors().take(if deep { usize::MAX } else { 1 });
+        ends.any(|end| {
+            let above = end.parent().is_some_and(|above| outer.find(above, true).is_some());
+            above && self.find(end, false).is_some()
+        })
+    }
+
     /// The names that may begin with a component.
     fn starting<'a>(&'a self, part: &str) -> impl Iterator<Item = usize> + 'a {
         let exact = self.by_first.get(part).into_iter().flatten();
@@ -118,7 +129,8 @@ const ROOT: &str = "/{0}";
 /// with the regular expression `base` labels, the ones with a name of `names`.
 ///
 /// It is written `(BASE){0}TOP/(.*/)?(?i:NAME|NAME)(/.*)?`, without the last group if it is not
-/// about what lies below, and without the top if that is the path which the base names.
+/// about what lies below, and without the top if that is the path which the base names. With
+/// `/(.*/)?(?i:NAME|NAME)` twice, it is about names of the second group below one of the first.
 #[derive(Debug)]
 pub struct NameRule<'a> {
     /// The regular expression of the rule that it refines.
@@ -127,6 +139,8 @@ pub struct NameRule<'a> {
     pub top: Option<&'a str>,
     /// The names.
     pub names: Names,
+    /// Names that one of `names` has to lie below.
+    pub outer: Option<Names>,
     /// It is also about what lies below.
     pub deep: bool,
 }
@@ -145,8 +159,11 @@ impl<'a> NameRule<'a> {
             Some(names) => (names, true),
             None => (rest.strip_suffix(')')?, false),
         };
-        let names: Vec<String> = names.split('|').map(unescaped).collect();
-        Some(Self { base, top, names: Names::new(names.iter().map(String::as_str)), deep })
+        let (outer, names) = match names.split_once(INNER) {
+            Some((outer, names)) => (Some(read(outer)), names),
+            None => (None, names),
+        };
+        Some(Self { base, top, names: read(names), outer, deep })
     }
 
     /// Whether a rule's regular expression is of this kind.
@@ -167,6 +184,14 @@ fn split(regex: &str) -> Option<(&str, &str, &str)> {
     let (base, rest) = regex.strip_prefix('(')?.split_once("){0}")?;
     let (top, names) = rest.split_once("/(.*/)?(?i:")?;
     names.contains(')').then_some((base, top, names))
+}
+
+/// What stands between names and those that lie below them.
+const INNER: &str = ")/(.*/)?(?i:";
+
+fn read(names: &str) -> Names {
+    let names: Vec<String> = names.split('|').map(unescaped).collect();
+    Names::new(names.iter().map(String::as_str))
 }
 
 fn unescaped(name: &str) -> String {
@@ -222,6 +247,13 @@ mod tests {
         assert_eq!((rule.base, rule.top), (r"/w/\.vim", Some(r"/w/a\.b")));
         let rule = NameRule::parse(r"(/w/\.vim){0}/{0}/(.*/)?(?i:\.vim)").unwrap();
         assert_eq!((rule.base, rule.top), (r"/w/\.vim", Some("/")));
+        let rule = NameRule::parse(r"(/w){0}/(.*/)?(?i:\.vim|\.a/b)/(.*/)?(?i:node_modules)(/.*)?");
+        let rule = rule.unwrap();
+        assert_eq!(
+            (rule.names.find(Path::new("node_modules/x"), true), rule.deep),
+            (Some(0), true)
+        );
+        assert_eq!(rule.outer.unwrap().find(Path::new(".a/b"), true), Some(1));
         assert!(NameRule::parse(r"/w/(.*/)?\.env").is_none());
     }
 }

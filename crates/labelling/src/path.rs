@@ -110,10 +110,14 @@ pub struct PathRules {
     sids: Vec<Option<Sid>>,
 }
 
+/// The beginnings of names that a path ends in: a name, and how many of its components.
+type Begun = Vec<(usize, usize)>;
+
 /// A [`NameRule`] of a policy.
 #[derive(Debug)]
 struct Refinement {
     names: Names,
+    outer: Option<Names>,
     kind: FileKind,
     deep: bool,
     /// Names count below here.
@@ -135,9 +139,9 @@ impl PathRules {
             if let Some(refinement) = NameRule::parse(&rule.path) {
                 if let Some(base) = bases.get(refinement.base) {
                     let top = top(refinement.top.unwrap_or(refinement.base));
-                    let NameRule { names, deep, .. } = refinement;
+                    let NameRule { names, outer, deep, .. } = refinement;
                     let kind = rule.kind;
-                    let one = Refinement { names, kind, deep, top, rule: index };
+                    let one = Refinement { names, outer, kind, deep, top, rule: index };
                     refined.entry(*base).or_default().push(one);
                 }
             } else if let Some(tree) = literal(&rule.path) {
@@ -206,8 +210,8 @@ impl PathRules {
         old.iter().zip(new).all(|(old, new)| {
             let [from, to] = [(old, from), (new, to)].map(|(it, path)| it.below_top(path));
             old.names.begun(from) == new.names.begun(to)
-                && (!old.deep
-                    || old.names.find(from, true).is_some() == new.names.find(to, true).is_some())
+                && (!old.deep || old.names_stand_in(from) == new.names_stand_in(to))
+                && old.outer_names(from) == new.outer_names(to)
         })
     }
 
@@ -248,7 +252,25 @@ impl PathRules {
 
 impl Refinement {
     fn is_about(&self, path: &Path, kind: FileKind) -> bool {
-        fits(self.kind, kind) && self.names.find(self.below_top(path), self.deep).is_some()
+        let path = self.below_top(path);
+        let is_named = || match &self.outer {
+            Some(outer) => self.names.is_below(outer, path, self.deep),
+            None => self.names.find(path, self.deep).is_some(),
+        };
+        fits(self.kind, kind) && is_named()
+    }
+
+    /// Whether a name that counts stands in `path`, wherever.
+    fn names_stand_in(&self, path: &Path) -> bool {
+        self.names.find(path, true).is_some()
+    }
+
+    /// What counts in `path` of the names that others have to lie below: those that it ends in the
+    /// beginning of; and whether one stands in it, and another below that.
+    fn outer_names(&self, path: &Path) -> Option<(Begun, [bool; 2])> {
+        let outer = self.outer.as_ref()?;
+        let is_below = self.names.is_below(outer, path, true);
+        Some((outer.begun(path), [outer.find(path, true).is_some(), is_below]))
     }
 
     fn below_top<'a>(&self, path: &'a Path) -> &'a Path {
@@ -384,8 +406,14 @@ mod tests {
             (r"(/ws(/.*)?){0}/(.*/)?(?i:\.git/config|\.vscode)(/.*)?", Any, 106),
             (r"(/ws(/.*)?){0}/(.*/)?(?i:\.git)", Symlink, 107),
             (r"(/ws/out[^/]*){0}/(.*/)?(?i:outside)(/.*)?", Any, 108),
+            (r"(/ws(/.*)?){0}/(.*/)?(?i:pack)(/.*)?", Any, 102),
+            (r"(/ws(/.*)?){0}/(.*/)?(?i:\.vscode)/(.*/)?(?i:pack)(/.*)?", Any, 109),
         ]);
         for (path, kind, want) in [
+            ("/ws/pack/.vscode/x", File, 102),
+            ("/ws/.vscode/a/Pack/x", File, 109),
+            ("/ws/.vscode/pack", Symlink, 109),
+            ("/ws/pack/.vscode/pack/x", File, 109),
             ("/ws/a/.vscode/tasks.json", File, 106),
             ("/ws/.VSCode", Dir, 106),
             ("/ws/a/.git/config", File, 106),
@@ -417,6 +445,9 @@ mod tests {
             ("/ws/a/.git", "/ws/a/git", false),
             ("/ws/a/.vscode/x", "/ws/a/x", false),
             ("/ws/a", "/ws/.vscode", false),
+            ("/ws/pack/a", "/ws/pack/b", true),
+            ("/ws/pack/a", "/ws/pack/.vscode", false),
+            ("/ws/pack/.vscode/pack", "/ws/pack/b", false),
         ] {
             assert_eq!(rules.agree(Path::new(from), Path::new(to)), want, "{from} {to}");
         }

@@ -14,8 +14,10 @@ use std::{
 const MOST_LINES: usize = 12;
 
 /// Where programs lie that belong to the system: a link there is as good as its target.
-const SYSTEM: [&str; 10] =
-    ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix", "/gnu", "/proc", "/dev"];
+const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix", "/gnu"];
+
+/// Devices that hold nothing. Others lead anywhere (`/dev/fd`, `/dev/shm`), as `/proc` does.
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Something that a program outside would execute, or do the bidding of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,9 +125,13 @@ fn record(
     })
 }
 
-/// Whether a path lies in a directory of packages, where no editor or agent is started.
+/// Whether a path lies in a directory of packages, where no editor or agent is started; but none
+/// that lies in what they look into themselves.
 pub(super) fn is_of_a_package(path: &Path) -> bool {
-    packages().find(path, true).is_some()
+    let denied = host_trusted().filter(|name| name.level == GuardLevel::Deny);
+    let denied = Names::new(denied.map(|name| name.name));
+    let packages = packages();
+    packages.find(path, true).is_some() && !packages.is_below(&denied, path, true)
 }
 
 fn packages() -> Names {
@@ -141,8 +147,15 @@ fn is_git(path: &Path) -> bool {
 fn leads_to(link: &Path) -> Option<String> {
     let target = std::fs::read_link(link).ok()?;
     let target = link.parent().unwrap_or(Path::new("/")).join(target);
-    let is_system = SYSTEM.iter().any(|system| target.starts_with(system));
+    // As its words say, and as it is followed now, if something is there.
+    let is_system = is_system(&realpath::normal(&target))
+        && std::fs::canonicalize(link).map_or(true, |real| is_system(&real));
     (!is_system).then(|| format!("whoever follows it: it leads to {}", target.display()))
+}
+
+fn is_system(target: &Path) -> bool {
+    SYSTEM.iter().any(|system| target.starts_with(system))
+        || DEVICES.iter().any(|device| target == Path::new(device))
 }
 
 /// The block for people; empty if there is nothing to tell. Without `all`, only as much as is read.
@@ -229,6 +242,43 @@ mod tests {
         assert!(private("/home/me/work").contains(&"/tmp".into()));
         for (workspace, place) in [("/tmp/work", "/tmp"), ("/var/tmp/a/b", "/var/tmp")] {
             assert!(!private(workspace).contains(&place.into()), "{workspace}");
+        }
+    }
+
+    #[test]
+    fn links_that_lead_out_are_told_however_their_target_is_spelled() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().display();
+        std::fs::write(directory.path().join("there"), "").unwrap();
+        let told = |target: String| {
+            let link = directory.path().join("link");
+            std::fs::remove_file(&link).ok();
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            leads_to(&link).is_some()
+        };
+        for before in
+            ["", "/usr/..", "/usr/bin/../..", "/dev/../", "/proc/self/root", "/dev/fd/../root"]
+        {
+            assert!(told(format!("{before}{home}/none")), "{before}");
+            assert!(told(format!("{before}{home}/there")), "{before}");
+        }
+        for other in ["/proc/self/cwd/x", "/dev/shm/x", "/dev/fd/3"] {
+            assert!(told(other.into()), "{other}");
+        }
+        for system in ["/usr/bin/env", "/usr/none", "/bin/../usr/bin/env", "/dev/null"] {
+            assert!(!told(system.into()), "{system}");
+        }
+    }
+
+    #[test]
+    fn packages_in_what_an_editor_looks_into_are_no_packages_of_others() {
+        for (path, want) in [
+            ("/w/node_modules/x/CLAUDE.md", true),
+            ("/w/node_modules/x/.vscode/tasks.json", true),
+            ("/w/.claude/skills/node_modules/SKILL.md", false),
+            ("/w/src/main.c", false),
+        ] {
+            assert_eq!(is_of_a_package(Path::new(path)), want, "{path}");
         }
     }
 
