@@ -45,6 +45,77 @@ fn npm_ci_and_npm_test_are_green_and_scripts_reach_nothing() {
     });
 }
 
+/// Reads the token and connects to `port` in whatever node has loaded it.
+fn evil(port: u16) -> String {
+    let evil = "const fs = require('fs'), worker = require('worker_threads');
+let token = 'no token';
+try { token = fs.readFileSync(process.env.HOME + '/.npmrc', 'utf8'); } catch {}
+fs.appendFileSync('came.txt', token + '\\ntried\\n');
+const code = `require('net').connect(PORT, '127.0.0.1')
+    .on('connect', () => { require('fs').appendFileSync('came.txt', 'reached\\\\n'); process.exit(); })
+    .on('error', () => process.exit())`;
+if (worker.isMainThread) {
+    new worker.Worker(code, { eval: true, execArgv: [], env: {} });
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2000);
+}
+module.exports = { name: 'p', version: '1.0.0' };
+";
+    evil.replace("PORT", &port.to_string())
+}
+
+#[test]
+fn code_that_a_projects_npmrc_has_npm_load_is_not_npm() {
+    if !has("npm") {
+        return;
+    }
+    let standin = Standin::start();
+    let mut account = Account::new(None);
+    account.set("npm_config_update_notifier", "false");
+    let registry = standin.url("/npm/");
+    let token =
+        format!("registry={registry}\n//127.0.0.1:{}/:_authToken=planted\n", standin.port());
+    account.write(".npmrc", &token);
+    account.write(
+        "work/package.json",
+        r#"{"name":"p","version":"1.0.0","scripts":{"test":"echo hi"}}"#,
+    );
+    account.write("work/evil.js", &evil(standin.port()));
+    let node = fs::canonicalize("/usr/bin/node").unwrap();
+    let evil = account.path("work/evil.js");
+    let (node, evil) = (node.display(), evil.display());
+    let came = || fs::read_to_string(account.path("work/came.txt")).unwrap_or_default();
+    // What it can do as npm itself, so that the rest says something.
+    account.run("npm", &["node", "evil.js"]);
+    assert_eq!(came().matches("planted").count(), 1, "{}", came());
+    assert_eq!(came().matches("reached").count(), 1, "{}", came());
+    for (npmrc, command) in [
+        (format!("script-shell={node}\nnode-options=--require={evil}\n"), &["npm", "test"][..]),
+        (
+            format!("node-options=--require={evil}\n"),
+            &["npm", "install", "--no-audit", "git+file://DEP"],
+        ),
+        (format!("init-module={evil}\n"), &["npm", "init", "-y"]),
+    ] {
+        fs::remove_file(account.path("work/came.txt")).ok();
+        account.write("work/.npmrc", &npmrc);
+        let dependency = account.path("work/dep");
+        let words =
+            command.iter().map(|word| word.replace("DEP", &dependency.display().to_string()));
+        let words: Vec<String> = words.collect();
+        let make = "git init -q dep; cd dep; echo '{\"name\":\"dep\",\"version\":\"1.0.0\",\"scripts\":{\"prepare\":\"true\"}}' > package.json; \
+            git add .; git -c user.name=n -c user.email=e commit -qm first";
+        fs::remove_dir_all(&dependency).ok();
+        assert!(account.plain(&["sh", "-c", make]).status().unwrap().success());
+        let said = account.run("npm", &words.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(
+            !came().contains("planted") && !came().contains("reached"),
+            "{command:?}: {}",
+            came()
+        );
+        assert_eq!(came().contains("tried"), command[1] != "init", "{}{}", said.out, said.err);
+    }
+}
+
 #[test]
 fn a_projects_npmrc_leads_npm_nowhere() {
     if !has("npm") {
@@ -112,14 +183,20 @@ fn go_mod_tidy_and_go_test_are_green_and_tests_reach_nothing() {
         let code = "package p\n\nimport \"example.org/left\"\n\nconst V = left.Value\n";
         account.write("work/p.go", code);
         let test = r#"package p
-import ("net"; "os"; "testing")
+import ("net"; "os"; "strings"; "testing")
 func TestV(t *testing.T) {
     if V != 42 { t.Fatal(V) }
+    if err := os.WriteFile(t.TempDir() + "/own", nil, 0o644); err != nil { t.Fatal(err) }
     if os.Getenv("ATTACK") == "" { return }
     if _, err := net.Dial("tcp", "127.0.0.1:PORT"); err == nil { t.Fatal("reached") }
     home, _ := os.UserHomeDir()
     if _, err := os.ReadFile(home + "/.ssh/id_ed25519"); err == nil { t.Fatal("read") }
     if os.WriteFile(home+"/go/pkg/mod/poison", nil, 0o644) == nil { t.Fatal("poisoned") }
+    // What a compiler leaves where this test was linked, and makes on its way there.
+    work := os.Args[0][:strings.LastIndex(os.Args[0], "/")]
+    for _, name := range []string{work + "/_pkg_.a", os.TempDir() + "/ccAbCdEf.s", os.TempDir() + "/go-link-1"} {
+        if os.WriteFile(name, nil, 0o644) == nil { t.Fatal("exchanged " + name) }
+    }
 }
 "#;
         account.write("work/p_test.go", &test.replace("PORT", &standin.port().to_string()));
@@ -127,6 +204,46 @@ func TestV(t *testing.T) {
         account.green("go", &["sh", "-c", "go mod tidy && go test ./..."]);
         let came = account.run("go", &["sh", "-c", "ATTACK=1 go test -count=1 ./..."]);
         assert!(came.out.contains("ok  \t"), "{}{}", came.out, came.err);
+    });
+}
+
+#[test]
+fn a_generator_that_starts_go_has_nothing_of_go() {
+    if !has("go") {
+        return;
+    }
+    accounts(|mut account| {
+        for (name, value) in
+            [("GOPROXY", "off"), ("GOFLAGS", "-buildvcs=false"), ("GOTOOLCHAIN", "local")]
+        {
+            account.set(name, value);
+        }
+        account.write("work/go.mod", "module example.org/p\n\ngo 1.18\n");
+        let made =
+            "package main\n\nimport \"os\"\n\nfunc main() { os.WriteFile(\"made\", nil, 0o644) }\n";
+        account.write("work/gen/main.go", made);
+        account.write("work/p.go", "package p\n\n//go:generate go run ./gen\n");
+        let places = [
+            "go/pkg/planted",
+            "go/pkg/mod/golang.org/toolchain@v0.0.1-go9/bin/go",
+            ".cache/go-build/00/planted",
+        ];
+        for (index, place) in places.iter().enumerate() {
+            let place = account.path(place).display().to_string();
+            let text =
+                format!("package q\n\n//go:generate go build -o {place} example.org/p/gen\n");
+            account.write(&format!("work/q{index}/q.go"), &text);
+        }
+        account.give();
+        // It caches nothing, so that the cache has to be there.
+        account.green("go", &["go", "build", "./..."]);
+        account.green("go", &["go", "generate", "."]);
+        assert!(account.path("work/made").exists());
+        for (index, place) in places.iter().enumerate() {
+            let came = account.run("go", &["go", "generate", &format!("./q{index}")]);
+            assert!(!account.path(place).exists(), "{place}: {}{}", came.out, came.err);
+            assert_ne!(came.status, 0, "{place}: {}{}", came.out, came.err);
+        }
     });
 }
 

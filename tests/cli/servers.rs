@@ -51,6 +51,89 @@ fn git_clones_and_commits_and_what_it_starts_reaches_nothing() {
     let _ = daemon.wait();
 }
 
+/// Serves repositories below a directory by HTTP, for whoever asks: `python3 -c … DIRECTORY PORT`.
+const GIT_HTTP: &str = r#"
+import http.server, os, subprocess, sys
+class Backend(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        path, _, query = self.path.partition('?')
+        length = int(self.headers.get('Content-Length') or 0)
+        says = {'GIT_PROJECT_ROOT': sys.argv[1], 'GIT_HTTP_EXPORT_ALL': '1', 'REMOTE_USER': 'me', 'PATH_INFO': path,
+                'QUERY_STRING': query, 'REQUEST_METHOD': self.command, 'CONTENT_TYPE': self.headers.get('Content-Type', ''),
+                'HTTP_CONTENT_ENCODING': self.headers.get('Content-Encoding', ''), 'CONTENT_LENGTH': str(length),
+                'GIT_CONFIG_COUNT': '1', 'GIT_CONFIG_KEY_0': 'safe.directory', 'GIT_CONFIG_VALUE_0': '*', 'PATH': os.environ['PATH']}
+        answer = subprocess.run(['git', 'http-backend'], input=self.rfile.read(length), env=says, capture_output=True).stdout
+        head, _, body = answer.partition(b'\r\n\r\n')
+        lines = [line.split(': ', 1) for line in head.decode().split('\r\n')]
+        self.send_response(int(dict(lines).get('Status', '200').split()[0]))
+        for name, value in lines:
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+    do_GET = do_POST
+    def log_message(self, *_): pass
+http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[2])), Backend).serve_forever()
+"#;
+
+/// A server that ends with its test, also when that fails.
+struct Served(std::process::Child);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn git_that_a_repositorys_configuration_starts_reaches_nothing() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut account = Account::new(None);
+    for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"]
+    {
+        account.set(name, "me");
+    }
+    let served = account.path("served");
+    let served = served.display().to_string();
+    let mut server = Command::new("python3");
+    let _server =
+        Served(server.args(["-c", GIT_HTTP, &served, &free.to_string()]).spawn().unwrap());
+    let make = "git init -q --bare ../served/r.git && git init -q seed && cd seed && echo text > f && git add f \
+        && git commit -qm one && git push -q ../../served/r.git HEAD:refs/heads/main && git -C ../../served/r.git symbolic-ref HEAD refs/heads/main";
+    assert!(account.plain(&["sh", "-c", make]).status().unwrap().success());
+    let own = format!("extends = 'git'\n[domains.https.network]\nconnect = ['127.0.0.1:{free}']\n");
+    account.write("own.toml", &own);
+    while TcpStream::connect(("127.0.0.1", free)).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let url = format!("http://127.0.0.1:{free}/r.git");
+    account.green("../own.toml", &["git", "clone", "-q", &url, "copy"]);
+    let here = ["git", "-C", "copy"];
+    let git = |more: &[&str]| account.green("../own.toml", &[&here[..], more].concat());
+    git(&["commit", "-q", "--allow-empty", "-m", "two"]);
+    git(&["push", "-q", "origin", "HEAD:refs/heads/mine"]);
+    git(&["fetch", "-q", "origin"]);
+    let refs = || {
+        let listed = Command::new("git").args(["-C", &served, "ls-remote", "r.git"]).output();
+        String::from_utf8(listed.unwrap().stdout).unwrap()
+    };
+    assert!(refs().contains("refs/heads/mine"), "{}", refs());
+    let configure = format!(
+        "cd copy; git config core.gitProxy git; git config alias.leak \
+         'push {url} HEAD:refs/heads/alias'; git config remote.9418.url {url}; git config remote.9418.push HEAD:refs/heads/stolen"
+    );
+    assert!(account.plain(&["sh", "-c", &configure]).status().unwrap().success());
+    for host in ["push", "leak"] {
+        let remote = format!("git://{host}/x");
+        let set = ["git", "-C", "copy", "config", "remote.origin.url", &remote];
+        assert!(account.plain(&set).status().unwrap().success());
+        let came = account.run("../own.toml", &["git", "-C", "copy", "fetch", "origin"]);
+        assert_ne!(came.status, 0, "{}{}", came.out, came.err);
+        let now = refs();
+        assert!(!now.contains("stolen") && !now.contains("alias"), "{host}: {now}{}", came.err);
+    }
+}
+
 #[test]
 fn cmake_builds_and_tests_without_a_network() {
     if !has("cmake") {

@@ -48,12 +48,12 @@ fn no_shipped_profile_but_open_lets_a_domain_read_or_write_a_secret() {
 #[test]
 fn only_the_package_manager_reaches_its_registries() {
     for (name, reaches, not) in [
-        ("npm", "main", "scripts"),
-        ("pnpm", "main", "scripts"),
+        ("npm", "npm", "scripts"),
+        ("pnpm", "npm", "scripts"),
         ("cargo", "cargo", "build"),
-        ("go", "go", "build"),
+        ("go", "go", "tests"),
         ("uv", "uv", "build"),
-        ("git", "git", "helpers"),
+        ("git", "https", "helpers"),
         ("claude", "main", "tools"),
         ("codex", "main", "tools"),
         ("gemini", "main", "tools"),
@@ -83,9 +83,16 @@ fn a_package_manager_fills_caches_that_its_scripts_cannot_poison() {
         ("cargo", "/home/me/.cargo/registry/src/x", ("cargo", "rwx"), ("build", "rx")),
         ("cargo", "/home/me/.cargo/bin/x", ("cargo", "rx"), ("build", "rx")),
         ("cargo", "/home/me/.cargo/config.toml", ("cargo", "r"), ("build", "r")),
-        ("go", "/home/me/go/pkg/mod/x", ("go", "rwx"), ("build", "rx")),
-        ("go", "/home/me/.cache/go-build/00/x", ("go", "rw"), ("build", "r")),
-        ("npm", "/home/me/.npmrc", ("main", "r"), ("scripts", "hidden")),
+        ("go", "/home/me/go/pkg/mod/x", ("go", "rwx"), ("tests", "rx")),
+        ("go", "/home/me/.cache/go-build/00/x", ("go", "rwx"), ("tests", "rx")),
+        ("go", "/tmp/dewar/go-build1/b001/_pkg_.a", ("compile", "rwx"), ("tests", "rx")),
+        ("go", "/tmp/dewar/go-build1/b001/testlog.txt", ("go", "rwx"), ("tests", "rwx")),
+        ("go", "/tmp/dewar/TestA1/001/x", ("go", "rwx"), ("tests", "rwx")),
+        ("go", "/tmp/dewar/ccAbCdEf.s", ("compile", "rwx"), ("tests", "rx")),
+        ("go", "/tmp/dewar/go-link-1/go.o", ("compile", "rwx"), ("tests", "rx")),
+        ("cargo", "/home/me/.cargo/env.fish", ("cargo", "r"), ("build", "")),
+        ("npm", "/home/me/.npmrc", ("npm", "r"), ("scripts", "hidden")),
+        ("pnpm", "/home/me/.config/pnpm/rc", ("npm", "r"), ("scripts", "")),
         ("claude", "/home/me/.claude/.credentials.json", ("main", "rw"), ("tools", "hidden")),
     ] {
         let profile = shipped_profile(name);
@@ -135,7 +142,7 @@ fn profiles_combine_and_what_both_extend_counts_once() {
     assert_eq!(letters(rights(&last, "main", "/home/me/.cache/x")), "rwx");
     let names: Vec<String> =
         combined("cargo+go+uv").domains.iter().map(|domain| domain.name.clone()).collect();
-    assert_eq!(names, ["main", "build", "cargo", "go", "uv"]);
+    assert_eq!(names, ["main", "build", "cargo", "compile", "go", "nested", "tests", "uv"]);
     for wrong in ["npm+nosuch", "npm+", "+npm", "nosuch+npm"] {
         assert!(compile_source(&Source::from_argument(wrong)).is_err(), "{wrong}");
     }
@@ -192,6 +199,50 @@ fn whatever_a_manager_that_is_a_script_starts_leaves_its_domain() {
             let is_own = rule.type_name.starts_with("main_");
             assert!(is_own || profile.cil.contains(&leads_out), "{name}: {}", rule.regex);
         }
+    }
+}
+
+/// The domains that programs lead to which enter `into`, once they are executed in it.
+fn started_again<'a>(profile: &'a Compiled, into: &str) -> Vec<Option<&'a str>> {
+    let enter = format!(" process {into}_t)");
+    let mut entering: Vec<&str> = Vec::new();
+    for line in profile.cil.lines().filter(|line| line.ends_with(&enter)) {
+        entering.extend(line.split(' ').nth(2));
+    }
+    let again = |program: &&str| {
+        let start = format!("(typetransition {into}_t {program} process ");
+        let line = profile.cil.lines().find_map(|line| line.strip_prefix(&start));
+        line.and_then(|rest| rest.strip_suffix("_t)"))
+    };
+    entering.iter().map(again).collect()
+}
+
+#[test]
+fn a_manager_that_a_manager_starts_has_none_of_its_rights() {
+    for (name, manager, started) in [
+        ("npm", "npm", &["started"][..]),
+        ("pnpm", "npm", &["started"]),
+        ("go", "go", &["nested"]),
+        ("git", "git", &["inner", "https"]),
+        ("git", "inner", &["deeper", "https"]),
+    ] {
+        let profile = shipped_profile(name);
+        let led = started_again(&profile, manager);
+        assert!(!led.is_empty(), "{name}");
+        let is_known = |into: &Option<&str>| into.is_some_and(|into| started.contains(&into));
+        assert!(led.iter().all(is_known), "{name}: {led:?}");
+    }
+}
+
+#[test]
+fn no_program_enters_the_domain_of_go_from_where_that_one_writes() {
+    let go = shipped_profile("go");
+    let index = go.domains.iter().position(|domain| domain.name == "go").unwrap();
+    for line in go.cil.lines().filter(|line| line.ends_with(" process go_t)")) {
+        let program = line.split(' ').nth(2).unwrap();
+        let written =
+            |path: &&profile::PathRule| path.type_name == program && path.rights[index].write;
+        assert_eq!(go.paths.iter().find(written).map(|path| &path.regex), None, "{line}");
     }
 }
 

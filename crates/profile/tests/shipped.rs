@@ -84,6 +84,28 @@ fn variables_that_look_like_secrets_do_not_pass_and_harmless_ones_do() {
         ("npm_config__authToken", false),
         ("MYSQL_PWD", false),
         ("SSHPASS", false),
+        ("PASS", false),
+        ("DBPASS", false),
+        ("SMTPPASS", false),
+        ("AUTH", false),
+        ("BEARER", false),
+        ("API_BEARER", false),
+        ("MY_CRED", false),
+        ("GOOGLE_OAUTH", false),
+        ("TS_AUTHKEY", false),
+        ("KEYBASE_PAPERKEY", false),
+        ("BW_SESSION", false),
+        ("OP_SESSION_team", false),
+        ("SESSIONID", false),
+        ("COMPASS", true),
+        ("BYPASS", true),
+        ("DEBUG_PASSES", true),
+        ("AUTHOR", true),
+        ("GIT_AUTHOR_NAME", true),
+        ("SACRED", true),
+        ("XDG_SESSION_ID", true),
+        ("DESKTOP_SESSION", true),
+        ("TERM_SESSION_ID", true),
         ("LDAP_BINDPW", false),
         ("CI_JOB_JWT", false),
         ("MNEMONIC", false),
@@ -191,6 +213,10 @@ fn agent_guards_names_that_programs_outside_trust_at_any_depth() {
         ("/home/me/work/a/AGENTS.md", false, false),
         ("/home/me/work/node_modules/a/AGENTS.md", true, true),
         ("/home/me/work/node_modules/a/.git/config", false, false),
+        ("/home/me/work/.claude/skills/node_modules/SKILL.md", false, false),
+        ("/home/me/work/.devcontainer/site-packages/devcontainer.json", false, false),
+        ("/home/me/work/a/.git/remotes/origin", false, false),
+        ("/home/me/work/.gitlint", false, false),
         ("/home/me/work/Makefile", true, true),
         ("/home/me/work/vendor/a/.git/config", false, true),
         ("/home/me/work/docs/.vscode/tasks.json", false, true),
@@ -205,6 +231,17 @@ fn agent_guards_names_that_programs_outside_trust_at_any_depth() {
     }
     assert!(agent.guarded && report.guarded && !none.guarded);
     secilc(&own.cil).unwrap_or_else(|said| panic!("{said}"));
+}
+
+#[test]
+fn memory_that_a_run_shares_with_the_machine_is_guarded() {
+    for shares_memory in [false, true] {
+        let variables = profile::Variables { shares_memory, ..common::variables() };
+        let agent = common::compile_in(&Source::Shipped("agent".into()), &variables).unwrap();
+        let is_guarded =
+            agent.paths.iter().any(|rule| rule.regex.starts_with("(/dev/shm(/.*)?){0}"));
+        assert_eq!(is_guarded, shares_memory);
+    }
 }
 
 #[test]
@@ -240,15 +277,34 @@ fn a_profile_can_open_again_what_a_shipped_one_hides() {
 
 #[test]
 fn who_is_believed_by_a_domain_of_a_shipped_profile_has_its_rights() {
+    let believed = [
+        ("cargo", "cargo", "build"),
+        ("npm", "npm", "scripts"),
+        ("npm", "npm", "started"),
+        ("pnpm", "npm", "scripts"),
+        ("pnpm", "npm", "started"),
+        // main has less, but executes nothing but env and the script of npm.
+        ("npm", "main", "npm"),
+        ("pnpm", "main", "npm"),
+    ];
     for (name, _) in shipped() {
-        let believes = shipped_profile(name).cil.contains("(process (noatsecure))");
-        assert_eq!(believes, *name == "cargo", "{name}");
+        let cil = shipped_profile(name).cil;
+        let believes = cil.matches("(process (noatsecure))").count();
+        assert_eq!(believes, believed.iter().filter(|it| it.0 == *name).count(), "{name}");
+        for (_, from, into) in believed.iter().filter(|it| it.0 == *name) {
+            let rule = format!("(allow {from}_t {into}_t (process (noatsecure)))");
+            assert!(cil.contains(&rule), "{name}: {rule}");
+        }
     }
-    let cargo = shipped_profile("cargo");
-    assert!(cargo.cil.contains("(allow cargo_t build_t (process (noatsecure)))"), "{}", cargo.cil);
-    let index = |name| cargo.domains.iter().position(|domain| domain.name == name).unwrap();
-    let (entered, believed) = (index("build"), index("cargo"));
-    for path in &cargo.paths {
+    for (name, from, into) in believed.iter().filter(|it| it.1 != "main") {
+        has_all_rights_of(&shipped_profile(name), from, into);
+    }
+}
+
+fn has_all_rights_of(profile: &Compiled, from: &str, into: &str) {
+    let index = |name| profile.domains.iter().position(|domain| domain.name == name).unwrap();
+    let (entered, believed) = (index(into), index(from));
+    for path in &profile.paths {
         let (own, has) = (path.rights[entered], path.rights[believed]);
         // Cargo keeps itself from changing its programs; what it starts could not either.
         let pairs = [(own.list, has.list), (own.read, has.read), (own.write, has.write)];
@@ -256,8 +312,8 @@ fn who_is_believed_by_a_domain_of_a_shipped_profile_has_its_rights() {
         assert!(is_covered && (has.exec || !own.exec), "{}", path.regex);
         assert!(own.hidden || !has.hidden, "{}", path.regex);
     }
-    let build = &cargo.domains[entered];
-    assert!(build.is_offline() && build.unix.is_empty() && build.capabilities.is_empty());
+    let entered = &profile.domains[entered];
+    assert!(entered.is_offline() && entered.unix.is_empty() && entered.capabilities.is_empty());
 }
 
 /// What acts for whoever connects is in no shipped profile's reach but that of `open`.

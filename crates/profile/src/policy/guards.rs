@@ -48,7 +48,8 @@ fn top(domain: &Domain, rights: &Rights, node: &Node) -> Option<Pattern> {
 fn is_guarded(profile: &Profile, node: &Node) -> bool {
     // What a profile names in `/dev/shm` is of outside, such as a workspace there.
     let is_device = |path: &str| path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
-    let is_private = |path: &str| path == profile.tmp || is_device(path);
+    let is_memory = |path: &str| path == "/dev/shm" && profile.shares_memory;
+    let is_private = |path: &str| path == profile.tmp || is_device(path) && !is_memory(path);
     let is_private = node.pattern.literal().is_some_and(|path| is_private(&path));
     let mut domains = profile.domains.iter().zip(&node.rights);
     !is_private && domains.any(|(domain, rights)| domain.guard.action().is_some() && open(rights))
@@ -90,6 +91,9 @@ fn refinements_below(
     let is_about = |domain: &Domain, rights: &Rights| {
         top(domain, rights, node).is_some_and(|own| own.stem() <= below.stem())
     };
+    // Where packages lie in what is guarded, nobody but who reads that looks for anything.
+    let (kept, packages) = (alternatives(of(GuardLevel::Deny)), alternatives(of(GuardLevel::But)));
+    let kept_packages = format!("{kept})/(.*/)?(?i:{packages}");
     let one = |names: String, deep, kinds, type_name: &str, uses| {
         let by_name = Some(by_name((node, below), &names, deep));
         let rights = profile.domains.iter().zip(&node.rights);
@@ -112,9 +116,10 @@ fn refinements_below(
     };
     let (deny, always) = (GuardLevel::Deny, GuardLevel::Always);
     vec![
-        one(alternatives(of(deny)), true, ANY, &guarded, Use::Guarded),
+        one(kept, true, ANY, &guarded, Use::Guarded),
         one(alternatives(first(deny)), false, &["symlink"], &guarded, Use::Guarded),
-        one(alternatives(of(GuardLevel::But)), true, ANY, &node.type_name, Use::Free),
+        one(packages, true, ANY, &node.type_name, Use::Free),
+        one(kept_packages, true, ANY, &guarded, Use::Guarded),
         one(alternatives(of(always)), true, ANY, &guarded, Use::Guarded),
         one(alternatives(first(always)), false, &["symlink"], &guarded, Use::Guarded),
         one(alternatives(of(GuardLevel::Make)), false, &["file"], &pointer, Use::Pointer),
