@@ -50,7 +50,7 @@ fn evil(port: u16) -> String {
     let evil = "const fs = require('fs'), worker = require('worker_threads');
 let token = 'no token';
 try { token = fs.readFileSync(process.env.HOME + '/.npmrc', 'utf8'); } catch {}
-fs.appendFileSync('came.txt', token + '\\ntried\\n');
+fs.appendFileSync(__dirname + '/came.txt', token + '\\ntried\\n');
 const code = `require('net').connect(PORT, '127.0.0.1')
     .on('connect', () => { require('fs').appendFileSync('came.txt', 'reached\\\\n'); process.exit(); })
     .on('error', () => process.exit())`;
@@ -223,11 +223,7 @@ fn a_generator_that_starts_go_has_nothing_of_go() {
             "package main\n\nimport \"os\"\n\nfunc main() { os.WriteFile(\"made\", nil, 0o644) }\n";
         account.write("work/gen/main.go", made);
         account.write("work/p.go", "package p\n\n//go:generate go run ./gen\n");
-        let places = [
-            "go/pkg/planted",
-            "go/pkg/mod/golang.org/toolchain@v0.0.1-go9/bin/go",
-            ".cache/go-build/00/planted",
-        ];
+        let places = ["go/pkg/planted", "go/pkg/mod/golang.org/toolchain@v0.0.1-go9/bin/go"];
         for (index, place) in places.iter().enumerate() {
             let place = account.path(place).display().to_string();
             let text =
@@ -235,8 +231,6 @@ fn a_generator_that_starts_go_has_nothing_of_go() {
             account.write(&format!("work/q{index}/q.go"), &text);
         }
         account.give();
-        // It caches nothing, so that the cache has to be there.
-        account.green("go", &["go", "build", "./..."]);
         account.green("go", &["go", "generate", "."]);
         assert!(account.path("work/made").exists());
         for (index, place) in places.iter().enumerate() {
