@@ -53,7 +53,7 @@ fn only_the_package_manager_reaches_its_registries() {
         ("cargo", "cargo", "build"),
         ("go", "go", "tests"),
         ("uv", "uv", "build"),
-        ("git", "https", "helpers"),
+        ("git", "git", "helpers"),
         ("claude", "main", "tools"),
         ("codex", "main", "tools"),
         ("gemini", "main", "tools"),
@@ -223,8 +223,6 @@ fn a_manager_that_a_manager_starts_has_none_of_its_rights() {
         ("npm", "npm", &["started"][..]),
         ("pnpm", "npm", &["started"]),
         ("go", "go", &["nested"]),
-        ("git", "git", &["inner", "https"]),
-        ("git", "inner", &["deeper", "https"]),
     ] {
         let profile = shipped_profile(name);
         let led = started_again(&profile, manager);
