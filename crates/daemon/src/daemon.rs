@@ -125,8 +125,8 @@ impl Daemon {
         std::fs::set_permissions(&socket, mode).map_err(io("set the permissions of", &socket))?;
         let records = Mutex::new(Spools::new(journal, place.state.join("spool")));
         let stopping = AtomicBool::new(false);
-        let registry = Mutex::new(restore(&state)?);
         let quota = Quota::default();
+        let registry = Mutex::new(restore(&state, &quota)?);
         let shared = Shared { settings, state, registry, quota, records, stopping };
         shared.find_spools()?;
         Ok(Self { shared, port, _lock: lock })
@@ -188,7 +188,7 @@ fn lock(place: &DaemonDirs) -> Result<File, StartError> {
 }
 
 /// The runs that go on, with their servers.
-fn restore(state: &Arc<State>) -> Result<Registry, StateError> {
+fn restore(state: &Arc<State>, quota: &Quota) -> Result<Registry, StateError> {
     let mut registry = Registry::default();
     let (servers, runs) = state.load()?;
     for kept in servers {
@@ -197,7 +197,7 @@ fn restore(state: &Arc<State>) -> Result<Registry, StateError> {
             state.remove_server(kept.id)?;
             continue;
         };
-        match Hosted::restore(state, run.uid, &kept) {
+        match Hosted::restore(state, (run.uid, quota.labels(run.uid)), &kept) {
             Ok(hosted) => registry.servers.push(hosted),
             Err(error) => {
                 say(format_args!("a policy of the last daemon is not served: {error}"));

@@ -65,6 +65,8 @@ pub(crate) enum ChangeError {
     NotSealed,
     #[error(transparent)]
     Quota(#[from] QuotaError),
+    #[error("others change these runs all the time: try again")]
+    Busy,
     #[error("the change failed")]
     Failed,
     #[error(transparent)]

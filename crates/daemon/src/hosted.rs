@@ -6,10 +6,10 @@ use flask::{
     AccessVector, Classes, ClassesError, Decision, Explanation, InitialSid, LabelError, LabelRules,
     Question, SecurityServer, Seqno, Sid, Unreachable,
 };
-use security_server::{LoadError, PolicyErrors, Server, UnknownBoolean, cil, policy};
+use security_server::{LabelBudget, LoadError, PolicyErrors, Server, UnknownBoolean, cil, policy};
 use server_port::Members;
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError, TryLockError,
     atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
 };
 
@@ -31,6 +31,8 @@ pub(crate) struct Hosted {
     pub(crate) shared: AtomicBool,
     pub(crate) members: Arc<Members>,
     server: Server,
+    /// Of its owner.
+    labels: Arc<LabelBudget>,
     state: Arc<State>,
     /// The last SID whose context is kept.
     kept: AtomicU32,
@@ -77,40 +79,41 @@ impl Hosted {
     /// Serves a policy that was not served before.
     pub(crate) fn new(
         state: &Arc<State>,
-        owner: u32,
+        (owner, labels): (u32, Arc<LabelBudget>),
         (digest, bytes): ([u8; 32], &[u8]),
     ) -> Result<Arc<Self>, HostError> {
         let (policy, classes) = compile(bytes)?;
-        let server = Server::with_classes(policy, classes)?;
+        let server = Server::with_classes(policy, classes)?.within(&labels)?;
         let saved = server.save();
         let id = state.add_server((digest, bytes), true, &saved)?;
-        Ok(Self::make(state, (id, owner), (digest, bytes.len()), true, server))
+        Ok(Self::make(state, (id, owner, labels), (digest, bytes.len()), true, server))
     }
 
     /// Serves what was served before the daemon ended.
     pub(crate) fn restore(
         state: &Arc<State>,
-        owner: u32,
+        (owner, labels): (u32, Arc<LabelBudget>),
         kept: &SavedServer,
     ) -> Result<Arc<Self>, HostError> {
         let (policy, classes) = compile(&kept.policy)?;
-        let server = Server::restore_with(policy, &kept.saved, classes)?;
+        let server = Server::restore_with(policy, &kept.saved, classes)?.within(&labels)?;
         let policy = (kept.digest, kept.policy.len());
-        Ok(Self::make(state, (kept.id, owner), policy, kept.shared, server))
+        Ok(Self::make(state, (kept.id, owner, labels), policy, kept.shared, server))
     }
 
     /// The same for `run` alone.
     pub(crate) fn fork(&self, run: &str) -> Result<Arc<Self>, HostError> {
         let digest = *self.digest();
-        let server = self.server.fork();
+        let labels = Arc::clone(&self.labels);
+        let server = self.server.fork().within(&labels)?;
         let id = self.state.fork_server(digest, &server.save(), run)?;
         let size = self.size.load(Ordering::Relaxed);
-        Ok(Self::make(&self.state, (id, self.owner), (digest, size), false, server))
+        Ok(Self::make(&self.state, (id, self.owner, labels), (digest, size), false, server))
     }
 
     fn make(
         state: &Arc<State>,
-        (id, owner): (i64, u32),
+        (id, owner, labels): (i64, u32, Arc<LabelBudget>),
         (digest, size): ([u8; 32], usize),
         shared: bool,
         server: Server,
@@ -125,6 +128,7 @@ impl Hosted {
             shared: AtomicBool::new(shared),
             members: Members::new(saved.seqno),
             server,
+            labels,
             state: Arc::clone(state),
             kept: AtomicU32::new(InitialSid::COUNT + saved.contexts.len() as u32),
             keeping: Mutex::new(()),
@@ -147,6 +151,11 @@ impl Hosted {
         self.server.save().booleans
     }
 
+    /// Bytes of the labels that it has given out.
+    pub(crate) fn label_bytes(&self) -> usize {
+        self.server.label_bytes()
+    }
+
     /// The policy state in force.
     pub(crate) fn state_number(&self) -> Seqno {
         self.server.seqno().unwrap_or_default()
@@ -157,12 +166,19 @@ impl Hosted {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The same, if no change is under way.
+    pub(crate) fn try_change(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.changing.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// A server that nobody has yet, as this one would be with these booleans.
     pub(crate) fn with_booleans(&self, booleans: &[(String, bool)]) -> Result<Server, HostError> {
-        let proposed = self.server.fork();
         let booleans: Vec<_> = booleans.iter().map(|(name, on)| (name.as_str(), *on)).collect();
-        proposed.set_booleans(&booleans)?;
-        Ok(proposed)
+        Ok(self.server.with_booleans(&booleans)?)
     }
 
     /// A server that nobody has yet, as this one would be with that policy.

@@ -4,10 +4,11 @@
 //! compile.
 
 use crate::state::StateError;
+use security_server::LabelBudget;
 use std::{
     collections::HashMap,
     io,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
@@ -16,6 +17,9 @@ const MOST_RUNS: usize = 1024;
 
 /// Bytes of the policies of one user.
 const MOST_POLICY_BYTES: usize = 256 << 20;
+
+/// Bytes of the labels that the servers of one user have given out.
+const MOST_LABEL_BYTES: usize = 64 << 20;
 
 /// Policies that are compiled at once: of one user, and in all.
 const COMPILATIONS_OF_USER: usize = 2;
@@ -56,6 +60,8 @@ pub(crate) struct Amount {
 pub(crate) struct Quota {
     users: Mutex<HashMap<u32, UnderWay>>,
     compiled: Condvar,
+    /// As long as a user has servers.
+    labels: Mutex<HashMap<u32, Weak<LabelBudget>>>,
 }
 
 #[derive(Default)]
@@ -108,6 +114,18 @@ impl Quota {
         amount.runs += wanted.runs;
         amount.bytes += wanted.bytes;
         Ok(Reserved { quota: self, uid, amount: wanted })
+    }
+
+    /// What the labels of all servers of this user are counted in.
+    pub(crate) fn labels(&self, uid: u32) -> Arc<LabelBudget> {
+        let mut labels = self.labels.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(budget) = labels.get(&uid).and_then(Weak::upgrade) {
+            return budget;
+        }
+        labels.retain(|_, budget| budget.strong_count() > 0);
+        let budget = Arc::new(LabelBudget::new(MOST_LABEL_BYTES));
+        labels.insert(uid, Arc::downgrade(&budget));
+        budget
     }
 
     /// Waits until this user may compile a policy.

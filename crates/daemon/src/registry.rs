@@ -19,6 +19,9 @@ use std::{
 /// Servers without a run that are kept for the next run with the same policy.
 const MOST_IDLE: usize = 16;
 
+/// Bytes of the labels of one such server.
+const MOST_IDLE_LABEL_BYTES: usize = 1 << 20;
+
 /// A run.
 pub(crate) struct Run {
     pub(crate) kept: SavedRun,
@@ -172,7 +175,8 @@ impl Registry {
             // Runs hold theirs, and so does whoever is about to make a run.
             let idle = Arc::strong_count(server) == 1;
             let shared = server.shared.load(Ordering::Acquire);
-            if idle && (!shared || keep == 0) {
+            let large = server.label_bytes() > MOST_IDLE_LABEL_BYTES;
+            if idle && (!shared || large || keep == 0) {
                 gone.push(Arc::clone(server));
             } else {
                 keep -= usize::from(idle);

@@ -168,13 +168,16 @@ impl Shared {
         if let Some(joining) = self.registry().shared(uid, digest) {
             return Ok(joining);
         }
+        // What its runs had makes room, now that nobody has it.
+        self.forget_idle()?;
         // Without the lock: compiling takes a while.
         let _compiling = self.quota.compile(uid)?;
         // Who compiled before may have compiled the same.
         if let Some(joining) = self.registry().shared(uid, digest) {
             return Ok(joining);
         }
-        let hosted = Hosted::new(&self.state, uid, (digest, bytes))?;
+        let owner = (uid, self.quota.labels(uid));
+        let hosted = Hosted::new(&self.state, owner, (digest, bytes))?;
         let mut registry = self.registry();
         if let Some(other) = registry.shared(uid, digest) {
             self.state.remove_server(hosted.id)?;

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    DaemonProcess, UNFIT, administration, keep, new_run, place, policy, role as started_as,
-    start_as, wait_until,
+    DaemonProcess, UNFIT, administration, keep, new_run, new_run_with, place, policy,
+    role as started_as, start_as, wait_until,
 };
 use daemon::{ClientError, DaemonDirs, Filter, Journal, NewRun, Policy, Target, UNKNOWN, register};
 use flask::{AccessVector, Class, Question, SecurityServer as _, perm};
@@ -26,6 +26,7 @@ fn role() {
     match started_as() {
         Some((role, place)) if role == "daemon" => keep(&place),
         Some((role, place)) if role == SYSTEM => keep(&DaemonDirs { system: true, ..place }),
+        Some((role, place)) if role == DEAF => be_deaf(&place),
         Some((id, place)) => be_a_run(&id, &DaemonDirs { system: true, ..place }),
         None => {}
     }
@@ -38,6 +39,24 @@ const SYSTEM: &str = "system";
 fn be_a_run(id: &str, place: &DaemonDirs) {
     let (registration, _spool) = new_run(place, id);
     follow(&registration, if id == "unfit" { UNFIT } else { b"fit" });
+    println!("{READY}");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Many runs that apply no change.
+const DEAF: &str = "deaf";
+const DEAF_RUNS: usize = 30;
+
+fn be_deaf(place: &DaemonDirs) {
+    let policy = |n| {
+        let mut policy = policy();
+        policy.files[0].1.push_str(&format!("(type deaf{n}_t)"));
+        policy
+    };
+    let run = |n| new_run_with(place, &format!("deaf{n}"), &policy(n));
+    let _runs: Vec<_> = (0..DEAF_RUNS).map(run).collect();
     println!("{READY}");
     loop {
         std::thread::park();
@@ -132,6 +151,88 @@ fn refused_registrations_and_replaced_policies_leave_nothing() {
     }
     // The write-ahead log has some megabytes before it is written back.
     assert!(state_bytes(&place) < 12 << 20, "{} bytes", state_bytes(&place));
+}
+
+/// A policy whose labels may have a text of 750 KB, for which others have short names.
+fn policy_with_long_labels() -> Policy {
+    let mut policy = policy();
+    let text = &mut policy.files[0].1;
+    let long = "x".repeat(1500);
+    for n in (1..1000).step_by(2) {
+        *text = text.replace(&format!("(category c{n})"), &format!("(category c{n}{long})"));
+        *text = text.replace(&format!(" c{n} "), &format!(" c{n}{long} "));
+        text.push_str(&format!("(categoryalias a{n}) (categoryaliasactual a{n} c{n}{long})"));
+    }
+    policy
+}
+
+/// How many such labels a run is given.
+fn given(run: &daemon::Registration) -> usize {
+    let all: Vec<String> = (1..1000).step_by(2).map(|n| format!("a{n}")).collect();
+    let label = |n: usize| format!("u:r:app_t:s0:{},c{}", all.join(","), 2 * n);
+    (0..200).take_while(|n| run.server.context_to_sid(&label(*n)).is_ok()).count()
+}
+
+#[test]
+fn labels_of_a_user_are_bounded_by_what_they_take_also_in_servers_of_a_run_s_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let _daemon = DaemonProcess::start(directory.path());
+    let policy = policy_with_long_labels();
+    let (one, _spool) = new_run_with(&place, "one", &policy);
+    let (other, _other) = new_run_with(&place, "other", &policy);
+    let had = given(&one);
+    assert!((60..90).contains(&had), "{had} labels");
+    let own = administration(&place).set(Target::Run("other".into()), &[("open".into(), true)]);
+    let refused = format!("{:?}", own.err());
+    assert!(refused.contains("the labels that were given out would take more"), "{refused}");
+    assert_eq!(given(&other), had, "those that are there are found");
+    // What a run had counts for nobody when it has ended.
+    for run in [one, other] {
+        run.end().unwrap();
+    }
+    let mut otherwise = policy;
+    otherwise.files[0].1.push_str("(type otherwise_t)");
+    let mut next = 0;
+    wait_until("labels of runs that have ended are gone", || {
+        next += 1;
+        let (run, _spool) = new_run_with(&place, &format!("next{next}"), &otherwise);
+        let given = given(&run);
+        run.end().unwrap();
+        given == had
+    });
+}
+
+#[test]
+fn changes_of_many_servers_take_no_thread_for_each() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let daemon = DaemonProcess::start(directory.path());
+    let mut deaf = start_as(DEAF, directory.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(deaf.stdout.take().expect("piped")).lines();
+    assert!(lines.any(|line| line.is_ok_and(|line| line.contains(READY))));
+    let before = daemon.threads();
+    let changes: Vec<_> = (0..4)
+        .map(|_| {
+            let mut client = administration(&place);
+            std::thread::spawn(move || client.set(Target::All, &[("open".into(), true)]))
+        })
+        .collect();
+    let mut most = 0;
+    wait_until("the runs are killed", || {
+        most = most.max(daemon.threads());
+        deaf.try_wait().unwrap().is_some()
+    });
+    assert!(most < before + 3 * changes.len(), "{before} threads, then {most}");
+    for change in changes {
+        // Whoever comes second may find that all runs have ended.
+        if let Ok(changed) = change.join().unwrap() {
+            assert_eq!(changed.len(), DEAF_RUNS);
+            let ended = ["killed", "ended"];
+            let mut members = changed.iter().flat_map(|change| &change.members);
+            assert!(members.all(|member| ended.contains(&&*member.outcome)), "{changed:?}");
+        }
+    }
 }
 
 /// A run that has ended on one connection, while another still speaks for it.

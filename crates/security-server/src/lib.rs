@@ -48,4 +48,4 @@ pub use bitset::BitSet;
 pub use cil::{PolicyError, PolicyErrors};
 pub use engine::{AvDecision, Engine};
 pub use ids::{BoolId, ClassId, CondId, RoleId, SensId, TypeId, UserId};
-pub use server::{LoadError, Saved, Server, UnknownBoolean};
+pub use server::{LabelBudget, LoadError, Saved, Server, UnknownBoolean};

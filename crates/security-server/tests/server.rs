@@ -1,7 +1,8 @@
 //! One micro-policy per kind of rule, asked through the trait that object managers use.
 
 use flask::{Class, InitialSid, Question, SecurityServer, Sid};
-use security_server::Server;
+use security_server::{LabelBudget, LoadError, Server};
+use std::sync::Arc;
 
 const BASE: &str = "
     (class file (read write append open execute entrypoint ioctl))
@@ -234,6 +235,45 @@ fn a_fork_changes_apart_from_its_origin() {
     assert_eq!(allowed(&old, "u:r:a", "u:object_r:b", Class::File), ["read"]);
     let next = sid(&fork, "u:r:b");
     assert_eq!(old.sid_to_context(next), Err(flask::LabelError::UnknownSid(next)));
+}
+
+/// A policy with 6,400 categories, each a bit, and `labels` contexts of it with about 1.6 KB each.
+fn many_categories(labels: usize) -> (String, Vec<String>) {
+    let names: Vec<String> = (0..6_400).map(|n| format!("c{n}")).collect();
+    let declared: String = names.iter().map(|name| format!("(category {name})")).collect();
+    let policy = format!(
+        "(mls true) (class file (read)) (classorder (file)) (user u) (role r) (userrole u r)
+         (type a) (roletype r a) (sensitivity s0) (sensitivityorder (s0)) {declared}
+         (categoryorder ({})) (sensitivitycategory s0 (range c0 c6399))
+         (userlevel u (s0)) (userrange u ((s0) (s0 (range c0 c6399))))
+         (filecon \"/a\" any (u r a ((s0 (c6398)) (s0 (c6398)))))
+         (filecon \"/b\" any (u r a ((s0 (c6399)) (s0 (c6399)))))",
+        names.join(" ")
+    );
+    (policy, (0..labels).map(|n| format!("u:r:a:s0:c{n},c6398-s0:c0.c6398")).collect())
+}
+
+#[test]
+fn labels_are_counted_by_their_size_also_after_a_fork_and_a_reload() {
+    let (text, contexts) = many_categories(100);
+    let policy = || security_server::cil::compile(&[("t", &text)]).unwrap();
+    let budget = Arc::new(LabelBudget::new(100 << 10));
+    let server = Server::new(policy()).unwrap().within(&budget).unwrap();
+    let given = |server: &Server| {
+        contexts.iter().take_while(|context| server.context_to_sid(context).is_ok()).count()
+    };
+    let had = given(&server);
+    assert!((30..60).contains(&had), "{had} labels of 1.9 KB within 100 KB");
+    assert!(server.context_to_sid(&contexts[0]).is_ok(), "one that is there is found");
+    assert_eq!(server.label_rules().err(), Some(flask::Unreachable), "none is left out");
+    // A copy that is used for a moment is not counted; one that is kept is.
+    assert!(server.fork().context_to_sid(&contexts[had]).is_err());
+    assert_eq!(server.fork().within(&budget).err(), Some(LoadError::Labels));
+    assert_eq!(server.reload(policy()), Err(LoadError::Labels));
+    assert_eq!(given(&server), had);
+    drop(server);
+    let again = Server::new(policy()).unwrap().within(&budget).unwrap();
+    assert_eq!(given(&again), had, "what is gone does not count");
 }
 
 const TABLES: &str = "

@@ -57,7 +57,9 @@ mod wire;
 pub use client::RemoteServer;
 pub use follow::PolicyUpdate;
 pub use frame::{framed, unframed, whole};
-pub use members::{Acknowledged, Member, MemberOutcome, Members, Patience, Progress, Stage};
+pub use members::{
+    Acknowledged, Completion, Member, MemberOutcome, Members, Patience, Progress, Stage,
+};
 pub use sealed::{read_sealed, received, sealed, sealed_len};
 pub use serve::{answer, reply, serve, waits};
 pub use wire::{VOCABULARY_BYTES, decode, vocabulary};

@@ -163,38 +163,73 @@ impl Members {
         patience: Patience,
         mut late: impl FnMut(&str, Stage),
     ) -> Vec<Acknowledged> {
-        let begin = Instant::now();
-        let mut state = self.lock();
-        state.seqno = state.seqno.max(seqno);
-        self.moved.notify_all();
-        let mut waiting: Vec<Waited> = state.members.iter().map(pending).collect();
-        let mut done = Vec::new();
+        let mut change = self.begin(seqno, patience);
         loop {
-            let mut events = Vec::new();
-            waiting.retain_mut(|waited| {
-                waited.told.after = begin.elapsed();
-                let settled = settle(&mut state, seqno, patience, waited, &mut events);
-                if settled {
-                    done.push(waited.told.clone());
-                }
-                !settled
-            });
-            if events.is_empty() && waiting.is_empty() {
-                return done;
-            }
+            let mut state = self.lock();
+            let events = change.look(&mut state);
             if !events.is_empty() {
                 drop(state);
                 events.iter().for_each(|(name, stage)| late(name, *stage));
-                state = self.lock();
-                continue;
+            } else if change.waiting.is_empty() {
+                return change.done;
+            } else {
+                let woken = self.moved.wait_timeout(state, TICK);
+                drop(woken.unwrap_or_else(PoisonError::into_inner));
             }
-            let woken = self.moved.wait_timeout(state, TICK);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// The first part of [`Members::complete`], for whoever waits for several changes at a time:
+    /// [`Members::poll`] is the other.
+    pub fn begin(&self, seqno: Seqno, patience: Patience) -> Completion {
+        let mut state = self.lock();
+        state.seqno = state.seqno.max(seqno);
+        self.moved.notify_all();
+        let waiting = state.members.iter().map(pending).collect();
+        Completion { seqno, patience, begin: Instant::now(), waiting, done: Vec::new() }
+    }
+
+    /// Looks once how a change goes on, as [`Members::complete`] does: how it went, when it is
+    /// complete.
+    pub fn poll(
+        &self,
+        change: &mut Completion,
+        mut late: impl FnMut(&str, Stage),
+    ) -> Option<Vec<Acknowledged>> {
+        let events = change.look(&mut self.lock());
+        events.iter().for_each(|(name, stage)| late(name, *stage));
+        change.waiting.is_empty().then(|| std::mem::take(&mut change.done))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A change that members apply.
+pub struct Completion {
+    seqno: Seqno,
+    patience: Patience,
+    begin: Instant,
+    waiting: Vec<Waited>,
+    done: Vec<Acknowledged>,
+}
+
+impl Completion {
+    /// Moves the members of which it is known how it went; returns what is to be done about
+    /// others.
+    fn look(&mut self, state: &mut State) -> Vec<(String, Stage)> {
+        let mut events = Vec::new();
+        let Self { seqno, patience, begin, waiting, done } = self;
+        waiting.retain_mut(|waited| {
+            waited.told.after = begin.elapsed();
+            let settled = settle(state, *seqno, *patience, waited, &mut events);
+            if settled {
+                done.push(waited.told.clone());
+            }
+            !settled
+        });
+        events
     }
 }
 

@@ -9,14 +9,18 @@ use crate::{
 };
 use daemon_client::{Changed, ChangedMember, Target};
 use flask::{SecurityServer, Seqno};
-use server_port::{Acknowledged, MemberOutcome, Stage, read_sealed};
+use server_port::{Acknowledged, Completion, MemberOutcome, Stage, read_sealed};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     os::fd::OwnedFd,
-    sync::Arc,
+    sync::{Arc, MutexGuard},
     thread,
     time::{Duration, Instant},
 };
+
+/// How often it is looked how several changes go on.
+const SHORTEST_LOOK: Duration = Duration::from_millis(1);
+const LONGEST_LOOK: Duration = Duration::from_millis(20);
 
 impl Shared {
     /// Changes booleans for `target`; returns when every run concerned has applied it, or when it
@@ -39,22 +43,28 @@ impl Shared {
         for hosted in targets.iter().filter(|hosted| !stands_alone(hosted)) {
             self.consider(hosted, &hosted.with_booleans(booleans)?, false)?;
         }
-        // Side by side: a run that does not answer holds up its own server's change only.
-        thread::scope(|scope| {
-            let change = |hosted: &Arc<Hosted>| {
-                let hosted = Arc::clone(hosted);
-                scope.spawn(move || self.set_one(&hosted, booleans))
-            };
-            let changes: Vec<_> = targets.iter().map(change).collect();
-            let ended = changes.into_iter().map(|change| change.join());
-            let ended = ended.map(|change| change.unwrap_or(Err(ChangeError::Failed)));
-            let each = targets.iter().zip(ended);
-            each.map(|(hosted, change)| match change {
+        if let [hosted] = targets.as_slice() {
+            return Ok(vec![self.set_one(hosted, booleans)?]);
+        }
+        // A thread for each user: no run holds up what is another user's.
+        let mut users: BTreeMap<u32, Vec<&Hosted>> = BTreeMap::new();
+        targets.iter().for_each(|it| users.entry(it.owner).or_default().push(it));
+        let own = users.remove(&client.uid).unwrap_or_default();
+        let mut ended = thread::scope(|scope| {
+            let change = |servers| scope.spawn(move || self.set_each(servers, booleans));
+            let others: Vec<_> = users.into_values().map(change).collect();
+            let mut ended = self.set_each(own, booleans);
+            // One that has panicked says nothing of its servers.
+            others.into_iter().for_each(|it| ended.extend(it.join().unwrap_or_default()));
+            ended
+        });
+        targets
+            .iter()
+            .map(|hosted| match ended.remove(&hosted.id).unwrap_or(Err(ChangeError::Failed)) {
                 Err(why) if stands_alone(hosted) => Ok(self.unchanged(hosted, why)),
                 change => change,
             })
             .collect()
-        })
     }
 
     /// What is said of a user's server that was left as it is.
@@ -91,11 +101,76 @@ impl Shared {
         hosted: &Hosted,
         booleans: &[(String, bool)],
     ) -> Result<Changed, ChangeError> {
-        let _changing = hosted.change();
+        let mut change = self.begin(hosted, hosted.change(), booleans)?;
+        let (seqno, patience) = (change.late.seqno, self.settings.patience);
+        let act = |run: &str, stage| change.late.act(self, run, stage);
+        let members = hosted.members.complete(seqno, patience, act);
+        Ok(change.end(members))
+    }
+
+    /// Changes servers side by side: one whose runs do not answer holds up no other. Returns how
+    /// it went, by the server's number.
+    fn set_each(
+        &self,
+        servers: Vec<&Hosted>,
+        booleans: &[(String, bool)],
+    ) -> HashMap<i64, Result<Changed, ChangeError>> {
+        let (begin, mut ended) = (Instant::now(), HashMap::new());
+        let mut waiting: Vec<_> = servers.into_iter().map(|hosted| (hosted, None)).collect();
+        while !waiting.is_empty() {
+            waiting.retain_mut(|(hosted, change)| {
+                let done = self.step(hosted, change, booleans, begin);
+                let goes_on = done.is_none();
+                ended.extend(done.map(|done| (hosted.id, done)));
+                goes_on
+            });
+            thread::sleep((begin.elapsed() / 8).clamp(SHORTEST_LOOK, LONGEST_LOOK));
+        }
+        ended
+    }
+
+    /// Goes on with the change of one server; returns how it went when it has ended.
+    fn step<'h>(
+        &self,
+        hosted: &'h Hosted,
+        change: &mut Option<(UnderWay<'h>, Completion)>,
+        booleans: &[(String, bool)],
+        begin: Instant,
+    ) -> Option<Result<Changed, ChangeError>> {
+        let patience = self.settings.patience;
+        if change.is_none() {
+            let Some(changing) = hosted.try_change() else {
+                // A change that is under way there has ended by then.
+                return (begin.elapsed() > patience.kill * 3).then_some(Err(ChangeError::Busy));
+            };
+            *change = match self.begin(hosted, changing, booleans) {
+                Ok(change) => {
+                    let completion = hosted.members.begin(change.late.seqno, patience);
+                    Some((change, completion))
+                }
+                Err(why) => return Some(Err(why)),
+            };
+        }
+        let (change, completion) = change.as_mut()?;
+        let act = |run: &str, stage| change.late.act(self, run, stage);
+        let members = hosted.members.poll(completion, act)?;
+        Some(Ok(change.end(members)))
+    }
+
+    /// Changes a server; its runs have yet to apply it.
+    fn begin<'h>(
+        &self,
+        hosted: &Hosted,
+        changing: MutexGuard<'h, ()>,
+        booleans: &[(String, bool)],
+    ) -> Result<UnderWay<'h>, ChangeError> {
         let begin = Instant::now();
         self.consider(hosted, &hosted.with_booleans(booleans)?, false)?;
         let seqno = hosted.set_booleans(booleans)?;
-        Ok(self.complete(hosted, seqno, begin))
+        // Of all runs together: nothing here may put off that they are killed.
+        let until = Instant::now() + self.settings.patience.kill;
+        let late = Late { seqno, until, frozen: HashMap::new(), killed: HashSet::new() };
+        Ok(UnderWay { _changing: changing, begin, late })
     }
 
     /// Asks for each run that has `hosted` whether it can follow it to `proposed`. One that has not
@@ -135,46 +210,60 @@ impl Shared {
         self.consider(&hosted, &hosted.with_policy(&bytes)?, kills)?;
         Ok(hosted.set_policy(&bytes)?)
     }
+}
 
-    /// Waits for everybody who uses `hosted`.
-    fn complete(&self, hosted: &Hosted, seqno: Seqno, begin: Instant) -> Changed {
-        let mut frozen: HashMap<String, Vec<OwnedFd>> = HashMap::new();
-        let mut killed = HashSet::new();
-        // Of all runs together: nothing here may put off that they are killed.
-        let until = Instant::now() + self.settings.patience.kill;
-        let act = |name: &str, stage: Stage| {
-            let Some(run) = self.registry().run(name) else { return };
-            // It is killed again if that was in vain.
-            if stage != Stage::Kill || killed.insert(name.to_owned()) {
-                let word = word(stage);
-                say(format_args!("run {name} has not applied policy state {seqno}: {word}"));
-            }
-            match stage {
-                Stage::Report => {}
-                Stage::Freeze => {
-                    let (pid, uid) = (run.kept.pid, run.kept.uid);
-                    let stopped = process::stop_descendants(pid, uid, until);
-                    frozen.insert(name.to_owned(), stopped);
-                }
-                Stage::Thaw => process::go_on(&frozen.remove(name).unwrap_or_default()),
-                Stage::Kill => {
-                    // What another user has become is not this one's to kill: its run stays
-                    // unreached.
-                    let (pid, uid) = (run.kept.pid, run.kept.uid);
-                    process::kill_if_of(&run.pidfd, pid, uid);
-                    // Its sandbox ends with it by what the sandbox's first process does, which is
-                    // frozen, too: it has not become another's since.
-                    frozen.remove(name).unwrap_or_default().iter().for_each(process::kill);
-                }
-            }
-        };
-        let members = hosted.members.complete(seqno, self.settings.patience, act);
+/// A change of a server that its runs have yet to apply.
+struct UnderWay<'h> {
+    _changing: MutexGuard<'h, ()>,
+    begin: Instant,
+    late: Late,
+}
+
+impl UnderWay<'_> {
+    fn end(&self, members: Vec<Acknowledged>) -> Changed {
         Changed {
-            seqno: seqno.0,
+            seqno: self.late.seqno.0,
             complete: members.iter().all(is_complete),
-            took_us: micros(begin.elapsed()),
+            took_us: micros(self.begin.elapsed()),
             members: members.into_iter().map(changed).collect(),
             refused: None,
+        }
+    }
+}
+
+/// The runs that do not answer.
+struct Late {
+    seqno: Seqno,
+    /// How long one is being frozen.
+    until: Instant,
+    frozen: HashMap<String, Vec<OwnedFd>>,
+    killed: HashSet<String>,
+}
+
+impl Late {
+    /// Does what a change calls for.
+    fn act(&mut self, shared: &Shared, name: &str, stage: Stage) {
+        let Some(run) = shared.registry().run(name) else { return };
+        // It is killed again if that was in vain.
+        if stage != Stage::Kill || self.killed.insert(name.to_owned()) {
+            let (seqno, word) = (self.seqno, word(stage));
+            say(format_args!("run {name} has not applied policy state {seqno}: {word}"));
+        }
+        let (pid, uid) = (run.kept.pid, run.kept.uid);
+        match stage {
+            Stage::Report => {}
+            Stage::Freeze => {
+                let stopped = process::stop_descendants(pid, uid, self.until);
+                self.frozen.insert(name.to_owned(), stopped);
+            }
+            Stage::Thaw => process::go_on(&self.frozen.remove(name).unwrap_or_default()),
+            Stage::Kill => {
+                // What another user has become is not this one's to kill: its run stays unreached.
+                process::kill_if_of(&run.pidfd, pid, uid);
+                // Its sandbox ends with it by what the sandbox's first process does, which is
+                // frozen, too: it has not become another's since.
+                self.frozen.remove(name).unwrap_or_default().iter().for_each(process::kill);
+            }
         }
     }
 }

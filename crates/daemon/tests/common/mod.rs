@@ -8,7 +8,7 @@ use daemon::{
 };
 use server_port::Patience;
 use std::{
-    env,
+    env, fs,
     path::Path,
     process::{Child, Command, Stdio},
     thread,
@@ -107,6 +107,11 @@ impl DaemonProcess {
         self.end();
     }
 
+    /// How many threads it has.
+    pub(crate) fn threads(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("it lives").count()
+    }
+
     fn end(&mut self) {
         // One that has ended already is as good.
         let _ = (self.0.kill(), self.0.wait());
@@ -137,6 +142,14 @@ pub(crate) fn administration(place: &DaemonDirs) -> Administration {
 }
 
 pub(crate) fn new_run(place: &DaemonDirs, id: &str) -> (Registration, Writer) {
+    new_run_with(place, id, &policy())
+}
+
+pub(crate) fn new_run_with(
+    place: &DaemonDirs,
+    id: &str,
+    policy: &Policy,
+) -> (Registration, Writer) {
     let run = NewRun { id: id.into(), command: "make".into(), profile: "test".into(), name: None };
-    register(place, &run, &policy()).unwrap_or_else(|error| panic!("{id}: {error}"))
+    register(place, &run, policy).unwrap_or_else(|error| panic!("{id}: {error}"))
 }

@@ -15,6 +15,7 @@ use flask::{
 };
 use mapping::Mapping;
 pub use saved::Saved;
+pub use sids::LabelBudget;
 use sids::SidTable;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,6 +33,9 @@ pub enum LoadError {
         /// The permission.
         permission: String,
     },
+    /// The labels that were given out would take more than the [`LabelBudget`] has left.
+    #[error("the labels that were given out would take more memory than they may")]
+    Labels,
 }
 
 /// A boolean that the policy does not have.
@@ -84,7 +88,7 @@ pub struct Server {
     /// The state before the last change.
     before: ArcSwapOption<State>,
     /// Held by whoever adds a SID or swaps the state.
-    changes: Mutex<()>,
+    changes: Arc<Mutex<()>>,
 }
 
 impl Server {
@@ -142,7 +146,7 @@ impl Server {
         let engine = Engine::new(policy);
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.state.load_full();
-        let sids = Arc::new(old.sids.converted(old.engine.policy(), engine.policy()));
+        let sids = Arc::new(old.sids.converted(old.engine.policy(), engine.policy())?);
         let seqno = Seqno(old.seqno.0 + 1);
         self.swap(old, State { engine, mapping, sids, seqno });
         Ok(seqno)
@@ -156,14 +160,8 @@ impl Server {
     pub fn set_booleans(&self, changes: &[(&str, bool)]) -> Result<Seqno, UnknownBoolean> {
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.state.load_full();
-        let booleans = &old.engine.policy().booleans;
-        let find = |(name, state): &(&str, bool)| match booleans.get_index_of(*name) {
-            Some(index) => Ok((BoolId::at(index), *state)),
-            None => Err(UnknownBoolean::of(name, old.engine.policy())),
-        };
-        let changes = changes.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        let engine = set(&old.engine, changes)?;
         let seqno = Seqno(old.seqno.0 + 1);
-        let engine = old.engine.with_booleans(&changes);
         let (mapping, sids) = (Arc::clone(&old.mapping), Arc::clone(&old.sids));
         self.swap(old, State { engine, mapping, sids, seqno });
         Ok(seqno)
@@ -268,8 +266,19 @@ impl Server {
         // The policy may have changed in between: its numbers may not be those of `context`.
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.state.load();
-        state.sids.add(make(&state)?).ok_or(LabelError::Unreachable)
+        state.sids.add(make(&state)?, state.engine.policy()).ok_or(LabelError::Unreachable)
     }
+}
+
+/// An engine with other booleans.
+fn set(engine: &Engine, changes: &[(&str, bool)]) -> Result<Engine, UnknownBoolean> {
+    let policy = engine.policy();
+    let find = |(name, state): &(&str, bool)| match policy.booleans.get_index_of(*name) {
+        Some(index) => Ok((BoolId::at(index), *state)),
+        None => Err(UnknownBoolean::of(name, policy)),
+    };
+    let changes = changes.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    Ok(engine.with_booleans(&changes))
 }
 
 impl State {
@@ -326,23 +335,25 @@ impl SecurityServer for Server {
         // Until the end, the policy whose numbers the contexts have is the current one.
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.state.load();
-        let sid = |context: &Context| state.sids.add(context.clone());
-        let labels = &state.engine.policy().labels;
-        let files = labels.files.iter().filter_map(|rule| {
-            let label = match &rule.context {
-                Some(context) => Some(sid(context)?),
-                None => None,
-            };
-            Some(FileRule { path: rule.path.to_string(), kind: rule.kind, sid: label })
+        let policy = state.engine.policy();
+        // A rule left out would have its objects labelled by another.
+        let sid = |context: &Context| state.sids.add(context.clone(), policy).ok_or(Unreachable);
+        let files = policy.labels.files.iter().map(|rule| {
+            let label = rule.context.as_ref().map(sid).transpose()?;
+            Ok(FileRule { path: rule.path.to_string(), kind: rule.kind, sid: label })
         });
-        let ports = labels.ports.iter().filter_map(|rule| {
+        let ports = policy.labels.ports.iter().map(|rule| {
             let (low, high) = rule.ports;
-            Some(PortRule { protocol: rule.protocol, low, high, sid: sid(&rule.context)? })
+            Ok(PortRule { protocol: rule.protocol, low, high, sid: sid(&rule.context)? })
         });
-        let nodes = labels.nodes.iter().filter_map(|rule| {
-            Some(NodeRule { address: rule.address, mask: rule.mask, sid: sid(&rule.context)? })
+        let nodes = policy.labels.nodes.iter().map(|rule| {
+            Ok(NodeRule { address: rule.address, mask: rule.mask, sid: sid(&rule.context)? })
         });
-        Ok(LabelRules { files: files.collect(), ports: ports.collect(), nodes: nodes.collect() })
+        Ok(LabelRules {
+            files: files.collect::<Result<_, _>>()?,
+            ports: ports.collect::<Result<_, _>>()?,
+            nodes: nodes.collect::<Result<_, _>>()?,
+        })
     }
 
     fn explain(&self, q: Question, requested: AccessVector) -> Result<Explanation, Unreachable> {

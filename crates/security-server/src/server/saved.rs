@@ -1,10 +1,10 @@
 //! A server that goes on where another one stopped, or apart from it.
 
-use super::{LoadError, Mapping, Server, SidTable, State};
+use super::{LabelBudget, LoadError, Mapping, Server, SidTable, State, UnknownBoolean, set};
 use crate::{BoolId, engine::Engine, policy::Policy};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use flask::{Classes, InitialSid, Seqno};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// What has to be kept of a server beside its policy, so that SIDs keep their meaning and policy
 /// states their order.
@@ -74,26 +74,59 @@ impl Server {
     }
 
     /// A server of its own with the same policy state and the same SIDs. What changes in one from
-    /// now on does not in the other.
+    /// now on does not in the other. Labels that both have are counted once ([`Server::within`]).
     #[must_use]
     pub fn fork(&self) -> Self {
         // No SID is added meanwhile.
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.state.load();
-        let policy = state.engine.policy();
         Self::at(State {
             engine: state.engine.clone(),
             mapping: Arc::clone(&state.mapping),
-            sids: Arc::new(state.sids.converted(policy, policy)),
+            sids: Arc::new(state.sids.copied()),
             seqno: state.seqno,
         })
+    }
+
+    /// This server as it would be with other booleans. Both have the same SIDs, also those that one
+    /// of them gives out from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownBoolean`].
+    pub fn with_booleans(&self, changes: &[(&str, bool)]) -> Result<Self, UnknownBoolean> {
+        let state = self.state.load();
+        let engine = set(&state.engine, changes)?;
+        let (mapping, sids) = (Arc::clone(&state.mapping), Arc::clone(&state.sids));
+        let next = Self::at(State { engine, mapping, sids, seqno: Seqno(state.seqno.0 + 1) });
+        Ok(Self { changes: Arc::clone(&self.changes), ..next })
+    }
+
+    /// This server, with its labels and those that it gives out later counted in `budget`. Without
+    /// room there, a new label is [`flask::LabelError::Unreachable`]; those that it has are found.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Labels`].
+    pub fn within(self, budget: &Arc<LabelBudget>) -> Result<Self, LoadError> {
+        let state = self.state.load();
+        let counted = state.sids.count_in(budget, state.engine.policy());
+        counted.ok_or(LoadError::Labels)?;
+        drop(state);
+        Ok(self)
+    }
+
+    /// Bytes of the labels that are counted for this server.
+    #[must_use]
+    pub fn label_bytes(&self) -> usize {
+        self.state.load().sids.taken()
     }
 
     pub(super) fn at(state: State) -> Self {
         Self {
             state: ArcSwap::from_pointee(state),
             before: ArcSwapOption::empty(),
-            changes: Mutex::new(()),
+            changes: Arc::default(),
         }
     }
 }

@@ -1,13 +1,41 @@
 //! The SID table: numbers for contexts, and back.
 
+use super::LoadError;
 use crate::policy::{Context, Policy};
 use flask::{InitialSid, Sid};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// Bytes that a label takes beside its categories and its text.
+const LABEL_BYTES: usize = 256;
+
+/// How much memory the labels of servers may take together.
+#[derive(Debug)]
+pub struct LabelBudget {
+    most: usize,
+    used: AtomicUsize,
+}
+
+impl LabelBudget {
+    /// `most` bytes, none of which are taken.
+    #[must_use]
+    pub const fn new(most: usize) -> Self {
+        Self { most, used: AtomicUsize::new(0) }
+    }
+
+    fn take(&self, bytes: usize) -> Option<()> {
+        let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.most);
+        self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(drop)
+    }
+}
 
 /// What a SID stands for.
 #[derive(Clone, Debug)]
 enum Label {
     /// A context of the current policy.
-    Valid(Context),
+    Valid(Arc<Context>),
     /// A context of an earlier policy that the current one does not know.
     Invalid(Box<str>),
     /// An initial SID that the policy gives no context.
@@ -18,28 +46,52 @@ enum Label {
 #[derive(Debug)]
 pub(super) struct SidTable {
     labels: boxcar::Vec<Label>,
-    by_context: papaya::HashMap<Context, Sid, crate::hash::FixedState>,
+    by_context: papaya::HashMap<Arc<Context>, Sid, crate::hash::FixedState>,
+    /// What its labels are counted in, if they are.
+    budget: OnceLock<Arc<LabelBudget>>,
+    /// Bytes that it has taken of the budget.
+    taken: AtomicUsize,
 }
 
 impl SidTable {
-    fn empty() -> Self {
-        Self { labels: boxcar::Vec::new(), by_context: papaya::HashMap::default() }
+    /// Nothing, counted in the same budget as `like`.
+    fn empty(like: Option<&Self>) -> Self {
+        let budget = like.and_then(|it| it.budget.get()).cloned();
+        Self {
+            labels: boxcar::Vec::new(),
+            by_context: papaya::HashMap::default(),
+            budget: budget.map_or_else(OnceLock::new, OnceLock::from),
+            taken: AtomicUsize::new(0),
+        }
     }
 
     /// The initial SIDs with the contexts that `policy` gives them.
     pub(super) fn new(policy: &Policy) -> Self {
-        let table = Self::empty();
+        let table = Self::empty(None);
+        table.push_initial(policy);
+        table
+    }
+
+    fn push_initial(&self, policy: &Policy) {
         for initial in InitialSid::all() {
             let context = policy.initial_sids.get(initial.name()).cloned().flatten();
-            table.push(context.map_or(Label::Unset, Label::Valid));
+            self.push(context.map_or(Label::Unset, |context| Label::Valid(Arc::new(context))));
         }
-        table
     }
 
     /// The same SIDs under another policy: contexts that it does not know become invalid, and valid
     /// again when a later policy knows them.
-    pub(super) fn converted(&self, old: &Policy, new: &Policy) -> Self {
-        Self::with_contexts(new, self.contexts(old, InitialSid::COUNT).iter())
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Labels`]: the budget has no room for them.
+    pub(super) fn converted(&self, old: &Policy, new: &Policy) -> Result<Self, LoadError> {
+        let table = Self::empty(Some(self));
+        table.push_initial(new);
+        for (_, label) in self.labels.iter().skip(InitialSid::COUNT as usize) {
+            table.push_text(new, &text(label, old)).ok_or(LoadError::Labels)?;
+        }
+        Ok(table)
     }
 
     /// The initial SIDs of `policy`, and behind them one for each context, in that order.
@@ -49,29 +101,63 @@ impl SidTable {
     ) -> Self {
         let table = Self::new(policy);
         for text in contexts {
-            table.push(match policy.parse_context(text.as_ref()) {
-                Ok(context) => Label::Valid(context),
-                Err(_) => Label::Invalid(text.as_ref().into()),
-            });
+            table.push_text(policy, text.as_ref());
         }
         table
+    }
+
+    fn push_text(&self, policy: &Policy, text: &str) -> Option<Sid> {
+        let label = match policy.parse_context(text) {
+            Ok(context) => Label::Valid(Arc::new(context)),
+            Err(_) => Label::Invalid(text.into()),
+        };
+        self.count(&label, policy)?;
+        self.push(label)
+    }
+
+    /// The same labels, which are not counted again; those that are added to it are.
+    pub(super) fn copied(&self) -> Self {
+        let table = Self::empty(Some(self));
+        for (_, label) in &self.labels {
+            table.push(label.clone());
+        }
+        table
+    }
+
+    /// Counts all of its labels in `budget`, and those that are added later.
+    pub(super) fn count_in(&self, budget: &Arc<LabelBudget>, policy: &Policy) -> Option<()> {
+        let budget = self.budget.get_or_init(|| Arc::clone(budget));
+        let bytes: usize = self.labels.iter().map(|(_, label)| bytes(label, policy)).sum();
+        let more = bytes.saturating_sub(self.taken());
+        budget.take(more)?;
+        self.taken.fetch_add(more, Ordering::AcqRel);
+        Some(())
+    }
+
+    /// Bytes that are counted for it.
+    pub(super) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Acquire)
+    }
+
+    /// Counts a label that is about to be added; `None` when the budget has no room for it.
+    fn count(&self, label: &Label, policy: &Policy) -> Option<()> {
+        let Some(budget) = self.budget.get() else { return Some(()) };
+        let bytes = bytes(label, policy);
+        budget.take(bytes)?;
+        self.taken.fetch_add(bytes, Ordering::AcqRel);
+        Some(())
     }
 
     /// The contexts of all SIDs with a greater number than `after`, in order.
     pub(super) fn contexts(&self, policy: &Policy, after: u32) -> Vec<String> {
         let labels = self.labels.iter().skip(after as usize);
-        let text = |label: &Label| match label {
-            Label::Valid(context) => policy.format_context(context),
-            Label::Invalid(text) => text.to_string(),
-            Label::Unset => String::new(),
-        };
-        labels.map(|(_, label)| text(label)).collect()
+        labels.map(|(_, label)| text(label, policy)).collect()
     }
 
     /// Numbers one more label. A context that has a SID already keeps the first one.
     fn push(&self, label: Label) -> Option<Sid> {
         let context = match &label {
-            Label::Valid(context) => Some(context.clone()),
+            Label::Valid(context) => Some(Arc::clone(context)),
             _ => None,
         };
         let index = self.labels.push(label);
@@ -82,9 +168,15 @@ impl SidTable {
         Some(sid)
     }
 
-    /// Numbers a new context; `None` when there are no numbers left.
-    pub(super) fn add(&self, context: Context) -> Option<Sid> {
-        self.find(&context).or_else(|| self.push(Label::Valid(context)))
+    /// Numbers a new context of `policy`; `None` when there are no numbers left, or no room in the
+    /// budget.
+    pub(super) fn add(&self, context: Context, policy: &Policy) -> Option<Sid> {
+        if let Some(sid) = self.find(&context) {
+            return Some(sid);
+        }
+        let label = Label::Valid(Arc::new(context));
+        self.count(&label, policy)?;
+        self.push(label)
     }
 
     /// The SID of a context, if it has one.
@@ -122,4 +214,31 @@ impl SidTable {
     pub(super) fn is_valid(&self, sid: Sid) -> bool {
         matches!(self.labels.get(sid.get() as usize - 1), Some(Label::Valid(_)))
     }
+}
+
+impl Drop for SidTable {
+    fn drop(&mut self) {
+        if let Some(budget) = self.budget.get() {
+            budget.used.fetch_sub(*self.taken.get_mut(), Ordering::AcqRel);
+        }
+    }
+}
+
+/// The text of a label's context.
+fn text(label: &Label, policy: &Policy) -> String {
+    match label {
+        Label::Valid(context) => policy.format_context(context),
+        Label::Invalid(text) => text.to_string(),
+        Label::Unset => String::new(),
+    }
+}
+
+/// Bytes that a label takes, with those of its text: whoever saves it keeps that.
+fn bytes(label: &Label, policy: &Policy) -> usize {
+    let range = match label {
+        Label::Valid(context) => context.range.as_deref(),
+        _ => None,
+    };
+    let words = range.map_or(0, |range| range.low.cats.words() + range.high.cats.words());
+    LABEL_BYTES + 8 * words + text(label, policy).len()
 }
