@@ -83,6 +83,7 @@ pub(crate) struct Record {
     pub(crate) align: u64,
     pub(crate) complete: bool,
     depth: u16,
+    holds_array: bool,
 }
 
 /// Objects beyond this size are refused.
@@ -90,6 +91,25 @@ pub(crate) const MAX_OBJECT: u64 = 1 << 30;
 
 /// Types in types: what looks into a type calls itself as often. C asks for 63.
 pub(crate) const MAX_DEPTH: u16 = 200;
+
+/// How many expressions and fields checking a text may still look at.
+#[derive(Debug)]
+pub(crate) struct Steps(u32);
+
+impl Steps {
+    /// A text of 4 MiB has a few million. There are short ones that have no end of them.
+    pub(crate) const MAX: u32 = 20_000_000;
+
+    pub(crate) const fn new() -> Self {
+        Self(Self::MAX)
+    }
+
+    /// Takes one; `false` when none is left.
+    pub(crate) fn take(&mut self) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 > 0
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Types {
@@ -161,8 +181,16 @@ impl Types {
     pub(crate) fn new_record(&mut self, name: String, is_union: bool) -> (RecordId, TypeId) {
         let id = RecordId(self.records.len() as u32);
         let fields = Vec::new();
-        let (size, align, complete, depth) = (0, 1, false, 0);
-        self.records.push(Record { name, is_union, fields, size, align, complete, depth });
+        self.records.push(Record {
+            name,
+            is_union,
+            fields,
+            size: 0,
+            align: 1,
+            complete: false,
+            depth: 0,
+            holds_array: false,
+        });
         (id, self.intern(Type::Record(id)))
     }
 
@@ -189,10 +217,11 @@ impl Types {
             depth = depth.max(self.depth(ty).saturating_add(1));
             infos.push(FieldInfo { name, ty, offset });
         }
+        let holds_array = infos.iter().any(|field| self.holds_array(field.ty));
         let size = size.checked_next_multiple_of(align).filter(|s| *s <= MAX_OBJECT)?;
         let record = &mut self.records[id.0 as usize];
         (record.fields, record.size, record.align, record.complete) = (infos, size, align, true);
-        record.depth = depth;
+        (record.depth, record.holds_array) = (depth, holds_array);
         Some(())
     }
 
@@ -209,6 +238,15 @@ impl Types {
         }
     }
 
+    /// Whether an object of the type is an array, or one lies in it.
+    pub(crate) fn holds_array(&self, id: TypeId) -> bool {
+        match self.get(id) {
+            Type::Array(..) => true,
+            Type::Record(record) => self.record(*record).holds_array,
+            _ => false,
+        }
+    }
+
     pub(crate) fn align(&self, id: TypeId) -> u64 {
         match self.get(id) {
             Type::Array(of, _) => self.align(*of),
@@ -217,14 +255,25 @@ impl Types {
         }
     }
 
-    /// The field of that name, in unnamed members too: its type and its offset.
-    pub(crate) fn field(&self, id: RecordId, name: &str) -> Option<(TypeId, u64)> {
-        self.record(id).fields.iter().find_map(|field| match &field.name {
-            Some(own) => (&**own == name).then_some((field.ty, field.offset)),
-            None => {
-                let Type::Record(inner) = self.get(field.ty) else { return None };
-                let (ty, offset) = self.field(*inner, name)?;
-                Some((ty, field.offset + offset))
+    /// The field of that name, in unnamed members too: its type and its offset. `steps` counts the
+    /// fields that were looked at; without any left, none is found.
+    pub(crate) fn field(
+        &self,
+        id: RecordId,
+        name: &str,
+        steps: &mut Steps,
+    ) -> Option<(TypeId, u64)> {
+        self.record(id).fields.iter().find_map(|field| {
+            if !steps.take() {
+                return None;
+            }
+            match &field.name {
+                Some(own) => (&**own == name).then_some((field.ty, field.offset)),
+                None => {
+                    let Type::Record(inner) = self.get(field.ty) else { return None };
+                    let (ty, offset) = self.field(*inner, name, steps)?;
+                    Some((ty, field.offset + offset))
+                }
             }
         })
     }

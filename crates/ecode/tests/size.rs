@@ -57,6 +57,55 @@ fn functions_that_compute_too_much_are_refused() {
     assert!(why.contains("values, more than 40000"), "{why}");
 }
 
+#[test]
+fn an_expression_is_looked_at_once_however_deep_it_lies() {
+    let deep = (0..32).fold("g".to_owned(), |inner, _| format!("1?g:*({inner})"));
+    let text = format!(
+        "static long g(void) {{ return 1; }}
+         long handle(long n) {{ long (*p)(void) = {deep}; return p(); }}"
+    );
+    assert_eq!(refusal_of(&text), None);
+}
+
+#[test]
+fn looking_for_a_field_ends() {
+    let unions = |count: usize| {
+        let next = |i: usize| format!("union u{} {{ union u{i}; union u{i}; }};\n", i + 1);
+        let unions = repeat(count, next);
+        format!(
+            "union u0 {{ char a; }};\n{unions}struct t {{ union u{count}; int z; }};
+             long handle(long n) {{ struct t x; x.z = 1; return x.z; }}"
+        )
+    };
+    assert_eq!(refusal_of(&unions(10)), None);
+    let why = refusal_of(&unions(60)).unwrap();
+    assert_eq!(why, "checking this text takes more than 20000000 steps");
+}
+
+#[test]
+fn values_that_are_kept_over_many_branches_are_bounded() {
+    let text = |values: usize, loops: usize| {
+        repeat(values, |i| format!("long v{i} = n + {i};"))
+            + &repeat(loops, |i| format!("while (n > {i}) n--;\n"))
+            + &repeat(values, |i| format!("n ^= v{i};"))
+    };
+    assert_eq!(refusal(&text(300, 500)), None);
+    let why = refusal(&text(3_000, 1_500)).unwrap();
+    assert!(why.contains("counted for each branch, more than 2000000"), "{why}");
+}
+
+#[test]
+fn what_becomes_vectors_does_not_grow_without_end() {
+    let loops = "for (int i = 0; i < 64; i++) A[i] += B[i];\n".repeat(900);
+    let text =
+        format!("static int A[64], B[64];\nlong handle(long n) {{ {loops} return A[3]; }}\n");
+    let compiled = compile(&Input::new("vectors.e", &text)).unwrap();
+    let module = compiled.module.with_vectors();
+    let body = module.funcs.iter().find_map(|func| func.body.as_ref()).unwrap();
+    let (blocks, regs) = (body.blocks.len(), body.regs.len());
+    assert!(blocks * regs < 40_000_000, "{blocks} blocks, {regs} values");
+}
+
 /// The first error of a whole text.
 fn refusal_of(text: &str) -> Option<String> {
     let start = Instant::now();

@@ -65,8 +65,9 @@ impl Checker<'_> {
     fn arguments(&mut self, sig: &Sig, args: &[Expr]) -> Checked<Vec<Val>> {
         let mut values = Vec::with_capacity(args.len());
         let mut failed = None;
+        let last = args.iter().rposition(super::effects::may_assign);
         for (index, arg) in args.iter().enumerate() {
-            let later = args[index + 1..].iter().any(super::effects::may_assign);
+            let later = last.is_some_and(|last| index < last);
             match self.argument(sig.params.get(index).copied(), arg, later) {
                 Ok(value) => values.push(value),
                 Err(reported) => failed = Some(reported),

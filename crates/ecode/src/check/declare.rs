@@ -1,8 +1,10 @@
 //! Types as written to types.
 
-use super::{Checked, Checker, scope::Sym};
+use super::{Checked, Checker, lvalue::Deref, scope::Sym};
 use crate::{
-    ast::{Base, Declarator, Deriv, Expr, Field, Ident, Name, Param, Spec, TypeName},
+    ast::{
+        Base, Declarator, Deriv, Expr, ExprKind, Field, Ident, Name, Param, Spec, TypeName, UnOp,
+    },
     ir::Operand,
     span::Span,
     types::{MAX_DEPTH, MAX_OBJECT, Sig, Type, TypeId},
@@ -270,11 +272,18 @@ impl Checker<'_> {
 
     /// The type of an expression, without generating it.
     pub(super) fn type_of(&mut self, expr: &Expr) -> Checked<TypeId> {
-        self.scratch(|checker| match checker.lvalue_opt(expr) {
-            Some(lvalue) => lvalue.map(|lvalue| lvalue.ty),
-            None => checker.rvalue(expr).map(|value| value.ty),
-        })
-        .0
+        let find = |checker: &mut Self| match &expr.kind {
+            // Looked at once, whatever it is.
+            ExprKind::Unary(UnOp::Deref, inner) => match checker.deref(inner, expr.span)? {
+                Deref::Lvalue(lvalue) => Ok(lvalue.ty),
+                Deref::Function(value) => Ok(value.ty),
+            },
+            _ => match checker.lvalue_opt(expr) {
+                Some(lvalue) => lvalue.map(|lvalue| lvalue.ty),
+                None => checker.rvalue(expr).map(|value| value.ty),
+            },
+        };
+        self.scratch(find).0
     }
 
     /// Runs `f` and throws its code away; tells whether there was any.

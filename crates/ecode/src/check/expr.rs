@@ -16,6 +16,7 @@ impl Checker<'_> {
     /// The value of an expression; arrays and functions become pointers.
     pub(super) fn rvalue(&mut self, expr: &Expr) -> Checked<Val> {
         let span = expr.span;
+        self.step_at(span)?;
         self.look_at(span);
         match &expr.kind {
             ExprKind::Int { value, unsigned, long, decimal } => {

@@ -205,7 +205,7 @@ impl Checker<'_> {
     /// A new piece of the frame.
     pub(super) fn new_slot(&mut self, name: &str, ty: TypeId, span: Span) -> SlotId {
         let size = self.types.size(ty).unwrap_or(0);
-        let is_array = self.holds_array(ty);
+        let is_array = self.types.holds_array(ty);
         self.raw_slot(name, size, self.types.align(ty), is_array, span)
     }
 
@@ -225,16 +225,5 @@ impl Checker<'_> {
         }
         self.func.slots.push(Slot { name: name.to_owned(), size, align, is_array });
         SlotId(self.func.slots.len() as u32 - 1)
-    }
-
-    fn holds_array(&self, ty: TypeId) -> bool {
-        use crate::types::Type;
-        match self.types.get(ty) {
-            Type::Array(..) => true,
-            Type::Record(id) => {
-                self.types.record(*id).fields.iter().any(|field| self.holds_array(field.ty))
-            }
-            _ => false,
-        }
     }
 }

@@ -199,7 +199,7 @@ impl Checker<'_> {
                     return Err(self.diags.error(span, "this type has no elements"));
                 };
                 let direct = record.fields.iter().position(|f| f.name.as_ref() == Some(&name.name));
-                let Some((ty, at)) = self.types.field(id, &name.name) else {
+                let Some((ty, at)) = self.field(id, name)? else {
                     let text = format!("there is no field `{}`", name.name);
                     return Err(self.diags.error(name.span, text));
                 };
@@ -312,12 +312,10 @@ impl Checker<'_> {
                 }
                 Ok((of, self.types.size(of).unwrap_or(0).saturating_mul(index).min(MAX_OBJECT)))
             }
-            (Type::Record(id), Designator::Field(name)) => {
-                self.types.field(id, &name.name).ok_or_else(|| {
-                    let text = format!("there is no field `{}`", name.name);
-                    self.diags.error(name.span, text)
-                })
-            }
+            (Type::Record(id), Designator::Field(name)) => self.field(id, name)?.ok_or_else(|| {
+                let text = format!("there is no field `{}`", name.name);
+                self.diags.error(name.span, text)
+            }),
             _ => Err(self.diags.error(span, "this designator does not fit the type")),
         }
     }

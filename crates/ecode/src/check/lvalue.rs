@@ -123,7 +123,7 @@ impl Checker<'_> {
             let help = pointer.then(|| "write `->`".to_owned());
             return Err(self.diags.error_help(base.span, text, help));
         };
-        let Some((field_ty, offset)) = self.types.field(id, &field.name) else {
+        let Some((field_ty, offset)) = self.field(id, field)? else {
             let text = format!("`{}` has no field `{}`", self.types.name(ty), field.name);
             return Err(self.diags.error(field.span, text));
         };

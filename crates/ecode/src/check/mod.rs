@@ -17,11 +17,11 @@ mod stmt;
 mod switch;
 
 use crate::{
-    ast::{Declarator, FuncDef, Item, Name, Spec, Storage},
+    ast::{Declarator, FuncDef, Ident, Item, Name, Spec, Storage},
     diag::{Diags, Reported},
     ir::{self, FuncId, GlobalId, Operand, SigId, Signature},
     span::Span,
-    types::{Sig, Type, TypeId, Types},
+    types::{RecordId, Sig, Steps, Type, TypeId, Types},
 };
 use func::FuncState;
 use scope::{Scope, Sym};
@@ -49,6 +49,7 @@ struct FuncInfo {
 
 pub(crate) struct Checker<'d> {
     types: Types,
+    steps: Steps,
     diags: &'d mut Diags,
     module: ir::Module,
     scopes: Vec<Scope>,
@@ -62,6 +63,8 @@ pub(crate) struct Checker<'d> {
     static_bytes: u64,
     /// Of all functions.
     blocks: usize,
+    /// Values of all functions that are kept over a block, once for each.
+    live: usize,
     /// Where functions first compute with floating point, by name.
     floats: HashMap<String, Span>,
     /// Where functions with a body begin.
@@ -72,6 +75,7 @@ impl<'d> Checker<'d> {
     pub(crate) fn new(diags: &'d mut Diags) -> Self {
         let mut checker = Self {
             types: Types::new(),
+            steps: Steps::new(),
             diags,
             module: ir::Module::default(),
             scopes: vec![Scope::default()],
@@ -81,6 +85,7 @@ impl<'d> Checker<'d> {
             expr_types: HashMap::new(),
             static_bytes: 0,
             blocks: 0,
+            live: 0,
             floats: HashMap::new(),
             begins: HashMap::new(),
         };
@@ -124,6 +129,22 @@ impl<'d> Checker<'d> {
         if let Ok(id) = self.function_head(&spec, &declarator, true) {
             let _ = self.function_body(id, &FuncDef { spec, declarator, body });
         }
+    }
+
+    /// Counts a step.
+    fn step_at(&mut self, span: Span) -> Checked<()> {
+        if self.steps.take() {
+            return Ok(());
+        }
+        let text = format!("checking this text takes more than {} steps", Steps::MAX);
+        Err(self.diags.error(span, text))
+    }
+
+    /// A field, also one of an unnamed member, with its offset.
+    fn field(&mut self, id: RecordId, name: &Ident) -> Checked<Option<(TypeId, u64)>> {
+        let found = self.types.field(id, &name.name, &mut self.steps);
+        self.step_at(name.span)?;
+        Ok(found)
     }
 
     fn builtin_names(&mut self) {

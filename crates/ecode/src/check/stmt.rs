@@ -12,7 +12,7 @@ use crate::{
         Block, Decl, Declarator, Deriv, Expr, ExprKind, FuncDef, Ident, Init, Stmt, StmtKind,
         Storage, TypeName,
     },
-    ir::{BlockId, Body, FuncId, Inst, MAX_ALL_BLOCKS, Operand, Term},
+    ir::{BlockId, Body, FuncId, Inst, MAX_ALL_BLOCKS, MAX_ALL_LIVE, Operand, Term},
     span::Span,
     types::{Type, TypeId},
 };
@@ -81,11 +81,17 @@ impl Checker<'_> {
     /// Refuses what would take long to compile.
     fn limit_size(&mut self, body: &Body, span: Span) {
         self.blocks += body.blocks.len();
+        self.live += body.kept_over_blocks();
         if let Some(what) = body.excess() {
             self.diags.hint(span, format!("this function is too large: {what}"), "split it");
         } else if self.blocks > MAX_ALL_BLOCKS {
             let text = format!("all functions up to here have more than {MAX_ALL_BLOCKS} branches");
             self.diags.error(span, text);
+        } else if self.live > MAX_ALL_LIVE {
+            let text = format!(
+                "the values that functions up to here keep over their branches are too many: counted for each branch, more than {MAX_ALL_LIVE}"
+            );
+            self.diags.hint(span, text, "keep them in an array");
         }
     }
 

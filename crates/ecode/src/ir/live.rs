@@ -37,6 +37,11 @@ impl RegSet {
         inst.operands(&mut |operand| note(self, operand));
     }
 
+    /// How many registers are in it.
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     /// The registers in it, in order.
     pub fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
         self.0.iter().enumerate().flat_map(|(index, word)| {

@@ -27,7 +27,7 @@ pub use at::{At, Lines, Spot};
 pub(crate) use graph::{Dominators, Loop};
 pub use live::{Live, RegSet};
 pub use module::{Body, Func, Global, Module, Signature, Slot, SourceLocation};
-pub(crate) use size::MAX_ALL_BLOCKS;
+pub(crate) use size::{MAX_ALL_BLOCKS, MAX_ALL_LIVE};
 pub use vector::{Lane, VecInst};
 pub use verify::Malformed;
 

@@ -2,7 +2,7 @@
 //! the cube of how deep loops lie in each other: without limits, a text of 200 KB would keep it
 //! busy for hours.
 
-use super::Body;
+use super::{Body, Live};
 
 /// Blocks of one function.
 const MAX_BLOCKS: usize = 4_000;
@@ -11,6 +11,10 @@ pub(crate) const MAX_ALL_BLOCKS: usize = 40_000;
 /// Values that one function computes. WebAssembly has room for 50,000, of which vectors and
 /// counters take some.
 const MAX_REGS: usize = 40_000;
+/// Values that live where a block begins, of all blocks of all functions together.
+pub(crate) const MAX_ALL_LIVE: usize = 2_000_000;
+/// Fewer than this, in one function, are not counted.
+const FEW: usize = 10_000;
 /// Loops around a block. C asks for 127 levels of statements.
 const MAX_LOOPS: usize = 128;
 
@@ -28,6 +32,16 @@ impl Body {
         let loops = self.loops_around();
         (loops > MAX_LOOPS)
             .then(|| format!("its loops lie in each other {loops} deep, more than {MAX_LOOPS}"))
+    }
+
+    /// How many values live where a block begins, of all blocks together; 0 of a function that is
+    /// too large anyway, or so small that there are few.
+    pub(crate) fn kept_over_blocks(&self) -> usize {
+        let (blocks, regs) = (self.blocks.len(), self.regs.len());
+        if blocks > MAX_BLOCKS || regs > MAX_REGS || blocks * regs < FEW {
+            return 0;
+        }
+        Live::new(self).at_start.iter().map(|live| live.len()).sum()
     }
 
     /// In how many loops the block lies that lies in the most.

@@ -78,6 +78,10 @@ fn transform(body: &mut Body, vectors: bool, room: &mut usize) -> bool {
     let before = own_room;
     let (mut live, count) = (None, body.blocks.len());
     let changes = (0..count).filter(|index| {
+        // Those before have made it as large as it may be.
+        if body.is_large() {
+            return false;
+        }
         let id = BlockId(*index as u32);
         if body.blocks[*index].term.successors().contains(&id) {
             let behind = &body.blocks[*index + 1..count];
