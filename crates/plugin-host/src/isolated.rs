@@ -76,6 +76,8 @@ pub(crate) struct Isolated {
     args: Args,
     reply_at: usize,
     reply_room: usize,
+    /// What was put in front of the last reply.
+    head: std::ops::Range<usize>,
     /// Images that lie in its memory; `None` for a module whose compiler may move bytes by
     /// instructions that know nothing of them.
     images: Option<MappedImages>,
@@ -136,6 +138,7 @@ impl Isolated {
             args,
             reply_at,
             reply_room,
+            head: 0..0,
             images,
             spots,
         })
@@ -201,6 +204,9 @@ impl Isolated {
     /// instance is not used again.
     #[inline]
     pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
+        if !self.head.is_empty() {
+            self.clear_head();
+        }
         let returned = if self.calls().begin() {
             self.handle.call(&mut self.store, self.args)
         } else {
@@ -213,6 +219,14 @@ impl Isolated {
                 Ok(length as usize)
             }
             returned => self.without_reply(returned),
+        }
+    }
+
+    /// Takes away what was put in front of the last reply: it is of an answer that others made, too.
+    fn clear_head(&mut self) {
+        let head = std::mem::take(&mut self.head);
+        if let Some(place) = self.memory.data_mut(&mut self.store).get_mut(head) {
+            place.fill(0);
         }
     }
 
@@ -260,6 +274,7 @@ impl Isolated {
         }
         let from = self.reply_at.checked_sub(head.len()).filter(|at| *at >= self.request.end)?;
         let end = self.reply_at + len;
+        self.head = from..self.reply_at;
         let place = self.memory.data_mut(&mut self.store).get_mut(from..end)?;
         place[..head.len()].copy_from_slice(head);
         Some(place)

@@ -22,6 +22,8 @@ pub(crate) struct Native {
     view: Option<Arc<Image>>,
     /// With room in front for what goes out before the reply.
     reply: Vec<u8>,
+    /// Bytes that were put in front of the last reply.
+    head: usize,
 }
 
 impl Native {
@@ -33,7 +35,7 @@ impl Native {
         let instance = sys::instantiate(code, trusted, Calls::new(Arc::clone(plugin)));
         let handle = instance.entry("handle");
         let handle = handle.map_err(|error| CallFailure::Fault(error.to_string()))?;
-        Ok(Self { instance, handle, request: Vec::new(), view: None, reply: Vec::new() })
+        Ok(Self { instance, handle, request: Vec::new(), view: None, reply: Vec::new(), head: 0 })
     }
 
     pub(crate) fn fill(&mut self, request: &[u8]) {
@@ -59,6 +61,11 @@ impl Native {
     }
 
     pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
+        // It is of an answer that others made, too.
+        let head = HEAD_ROOM - std::mem::take(&mut self.head);
+        if let Some(place) = self.reply.get_mut(head..HEAD_ROOM) {
+            place.fill(0);
+        }
         let may_read = self.calls().begin();
         let in_len = if may_read {
             self.view.as_ref().map_or(self.request.len(), |image| image.bytes().len()) as i64
@@ -105,6 +112,7 @@ impl Native {
     /// it.
     pub(crate) fn reply_behind(&mut self, head: &[u8], len: usize) -> Option<&[u8]> {
         let from = HEAD_ROOM.checked_sub(head.len())?;
+        self.head = head.len();
         let place = self.reply.get_mut(from..HEAD_ROOM + len)?;
         place[..head.len()].copy_from_slice(head);
         Some(place)

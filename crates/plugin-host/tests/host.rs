@@ -4,7 +4,7 @@ use flask::{
     AccessVector, Class, Decision, Explanation, LabelError, LabelRules, Question, SecurityServer,
     Seqno, Sid, Unreachable, perm::plugin as perm,
 };
-use plugin_host::{Cache, CallFailure, Limits, LoadError, PluginHost, PluginSpec};
+use plugin_host::{Cache, CallFailure, Limits, LoadError, PluginHost, PluginSpec, Target};
 use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
@@ -270,4 +270,23 @@ fn what_a_plugin_has_kept_is_for_its_label_alone() {
     host.replace(&spec("upper", UPPER)).unwrap();
     assert!(host.unload("upper"));
     host.load(&other).unwrap();
+}
+
+/// A web server puts the head of an answer there, with what other plugins have added for a client.
+#[test]
+fn what_was_sent_in_front_of_a_reply_is_not_there_in_the_next_call() {
+    const LOOKS: &str = "long handle(const char *in, long n, char *out, long room) {
+        for (long i = 0; i < 16; i++) out[i] = out[i - 16];
+        return 16;
+    }";
+    let (_, host) = host();
+    for target in [Target::Isolated, Target::Native] {
+        host.load(&PluginSpec { target, ..spec(target.name(), LOOKS) }).unwrap();
+        let mut session = host.session(target.name()).unwrap();
+        for _ in 0..2 {
+            session.fill(b"x").unwrap();
+            assert_eq!((session.run(), session.reply(16)), (Ok(16), &[0; 16][..]), "{target}");
+            assert!(session.reply_behind(b"Set-Cookie: 12345678", 16).is_some(), "{target}");
+        }
+    }
 }
