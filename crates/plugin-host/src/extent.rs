@@ -2,12 +2,16 @@
 //! how deep loops lie in each other, and with the square of how many data segments there are:
 //! without limits, a module of 300 KB would keep it busy for a minute, and take a gigabyte.
 
-use wasmparser::{Operator, Parser, Payload};
+use wasmparser::{BlockType, Operator, Parser, Payload};
 
 /// Loops in each other.
 const MAX_LOOPS: usize = 128;
 /// Blocks, loops and conditions of one function.
 const MAX_BLOCKS: usize = 10_000;
+/// Values that ways hand on: of each block and branch its parameters and results, and every local of
+/// the function. Of one function, and of all: 100 bytes of the compiler's memory each.
+const MAX_VALUES: u64 = 4_000_000;
+const MAX_ALL_VALUES: u64 = 16_000_000;
 /// Functions; segments of data and of tables; exports.
 const MAX_FUNCTIONS: u32 = 20_000;
 const MAX_SEGMENTS: u32 = 1_000;
@@ -18,7 +22,13 @@ pub(crate) fn excess(wasm: &[u8]) -> Option<String> {
     let bound = |what: &str, count: u32, most: u32| {
         (count > most).then(|| format!("it has {count} {what}, more than {most}"))
     };
+    let (mut types, mut all) = (Vec::new(), 0);
     Parser::new(0).parse_all(wasm).map_while(Result::ok).find_map(|payload| match payload {
+        Payload::TypeSection(section) => {
+            let found = section.into_iter_err_on_gc_types().map_while(Result::ok);
+            types = found.map(|ty| (ty.params().len() as u64, ty.results().len() as u64)).collect();
+            None
+        }
         Payload::FunctionSection(functions) => bound("functions", functions.count(), MAX_FUNCTIONS),
         Payload::DataSection(data) => bound("data segments", data.count(), MAX_SEGMENTS),
         Payload::ElementSection(elements) => {
@@ -26,37 +36,88 @@ pub(crate) fn excess(wasm: &[u8]) -> Option<String> {
         }
         Payload::ExportSection(exports) => bound("exports", exports.count(), MAX_EXPORTS),
         Payload::CodeSectionEntry(body) => {
+            let locals = body.get_locals_reader().ok()?.into_iter().map_while(Result::ok);
+            let locals = locals.map(|(count, _)| u64::from(count)).sum();
+            let most_results = types.iter().map(|ty: &(u64, u64)| ty.1).max().unwrap_or(0);
+            let mut extent = Extent { types: &types, most_results, locals, ..Extent::default() };
             let operators = body.get_operators_reader().ok()?;
-            excess_of_function(operators.into_iter().map_while(Result::ok))
+            let mut operators = operators.into_iter().map_while(Result::ok);
+            let excess = operators.find_map(|operator| extent.excess_with(&operator));
+            all += extent.values;
+            let too_many = || format!("its functions hand on more than {MAX_ALL_VALUES} values");
+            excess.or_else(|| (all > MAX_ALL_VALUES).then(too_many))
         }
         _ => None,
     })
 }
 
-fn excess_of_function<'a>(operators: impl Iterator<Item = Operator<'a>>) -> Option<String> {
-    // Whether each of the blocks around is a loop.
-    let (mut around, mut loops, mut blocks) = (Vec::new(), 0, 0);
-    for operator in operators {
-        let is_loop = match operator {
-            Operator::Loop { .. } => true,
-            Operator::Block { .. } | Operator::If { .. } | Operator::TryTable { .. } => false,
+/// What a function has up to one of its operators.
+#[derive(Default)]
+struct Extent<'t> {
+    /// How many parameters and results each type has.
+    types: &'t [(u64, u64)],
+    /// How many values a call gives at most.
+    most_results: u64,
+    /// Beside its parameters, of which there are few.
+    locals: u64,
+    /// Of each block around: whether it is a loop, and how many values a branch to it takes.
+    around: Vec<(bool, u64)>,
+    loops: usize,
+    blocks: usize,
+    values: u64,
+}
+
+impl Extent<'_> {
+    /// Counts one more operator.
+    fn excess_with(&mut self, operator: &Operator<'_>) -> Option<String> {
+        match operator {
+            Operator::Loop { blockty } => self.enter(*blockty, true),
+            Operator::Block { blockty } | Operator::If { blockty } => self.enter(*blockty, false),
+            Operator::TryTable { try_table } => self.enter(try_table.ty, false),
             Operator::End => {
-                loops -= usize::from(around.pop() == Some(true));
-                continue;
+                self.loops -= usize::from(self.around.pop().is_some_and(|(is_loop, _)| is_loop));
             }
-            _ => continue,
-        };
-        around.push(is_loop);
-        loops += usize::from(is_loop);
-        blocks += 1;
-        if loops > MAX_LOOPS {
+            Operator::Br { relative_depth } | Operator::BrIf { relative_depth } => {
+                self.branch(*relative_depth);
+            }
+            Operator::BrTable { targets } => {
+                targets.targets().map_while(Result::ok).for_each(|depth| self.branch(depth));
+            }
+            Operator::Call { .. } | Operator::CallIndirect { .. } => {
+                self.values += self.most_results;
+            }
+            _ => {}
+        }
+        if self.loops > MAX_LOOPS {
             return Some(format!("a function has more than {MAX_LOOPS} loops in each other"));
         }
-        if blocks > MAX_BLOCKS {
+        if self.blocks > MAX_BLOCKS {
             return Some(format!("a function has more than {MAX_BLOCKS} blocks"));
         }
+        (self.values > MAX_VALUES).then(|| {
+            format!("a function hands on more than {MAX_VALUES} values: its locals, at each branch")
+        })
     }
-    None
+
+    fn enter(&mut self, ty: BlockType, is_loop: bool) {
+        let (params, results) = match ty {
+            BlockType::Empty => (0, 0),
+            BlockType::Type(_) => (0, 1),
+            BlockType::FuncType(index) => {
+                self.types.get(index as usize).copied().unwrap_or_default()
+            }
+        };
+        self.around.push((is_loop, if is_loop { params } else { results }));
+        self.loops += usize::from(is_loop);
+        self.blocks += 1;
+        self.values += self.locals + params + results;
+    }
+
+    fn branch(&mut self, depth: u32) {
+        let block = self.around.iter().nth_back(depth as usize);
+        let taken = block.map_or(self.most_results, |(_, taken)| *taken);
+        self.values += self.locals + taken;
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +130,16 @@ mod tests {
 
     #[test]
     fn what_would_keep_a_compiler_busy_is_too_much() {
+        // Locals that are kept over loops; values that branches hand on.
+        let live = |locals: usize, loops: usize| {
+            format!("(local {}) {}", "i32 ".repeat(locals), "loop end ".repeat(loops))
+        };
+        let branches = |values: usize, branches: usize| {
+            let results = "i32 ".repeat(values);
+            let (given, taken) = ("i32.const 1 ".repeat(values), "drop ".repeat(values));
+            let branches = "i32.const 1 br_if 0 ".repeat(branches);
+            format!("block (result {results}) {given} {branches} end {taken}")
+        };
         let nested = |what: &str, count: usize| what.repeat(count) + &"end ".repeat(count);
         for (wasm, why) in [
             (module(&nested("loop ", 129), ""), Some("128 loops")),
@@ -78,6 +149,11 @@ mod tests {
             (module(&"loop end ".repeat(9_000), ""), None),
             (module("", &"(func)".repeat(20_001)), Some("20002 functions")),
             (module("", &"(data (i32.const 0) \"a\")".repeat(1_001)), Some("1001 data segments")),
+            (module(&live(2_000, 2_001), ""), Some("4000000 values")),
+            (module(&live(2_000, 1_000), ""), None),
+            (module(&branches(1_000, 4_001), ""), Some("4000000 values")),
+            (module(&branches(1_000, 3_000), ""), None),
+            (module("", &format!("(func {})", live(1_000, 3_000)).repeat(6)), Some("16000000")),
             (b"no module".to_vec(), None),
         ] {
             let found = excess(&wasm);
