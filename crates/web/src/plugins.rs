@@ -215,7 +215,10 @@ impl Plugins {
                 return Err(PluginError::Name(format!("there is no plugin `{name}` to replace")));
             }
             (Some(_), Some(false)) => {
-                return Err(PluginError::Name(format!("there is already a plugin `{name}`")));
+                let how = format!("`dewar plugin replace {name}` puts another in its place");
+                return Err(PluginError::Name(format!(
+                    "there is already a plugin `{name}`; {how}"
+                )));
             }
             _ => config.check(name)?,
         }

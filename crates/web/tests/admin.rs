@@ -43,7 +43,9 @@ fn a_plugin_is_loaded_replaced_and_unloaded_without_a_lost_request() {
     assert_eq!(get(address, "/fill/numbers.txt").status, 404);
     let loaded = admin(&socket, "POST", "/plugins/fill?route=%2Ffill%2F", &fill('a'));
     assert_eq!((loaded.status, loaded.text().as_str()), (201, "fill: version 1 is in use\n"));
-    assert_eq!(admin(&socket, "POST", "/plugins/fill?route=/fill/", &fill('a')).status, 409);
+    let again = admin(&socket, "POST", "/plugins/fill?route=/fill/", &fill('a'));
+    assert_eq!(again.status, 409);
+    assert!(again.text().contains("`dewar plugin replace fill`"), "{}", again.text());
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..2 {

@@ -83,7 +83,11 @@ pub(crate) fn start(shared: &Arc<Shared>) -> Result<Admin, ServerError> {
     if let Some(path) = &site.config.admin {
         let path = site.config.path(path);
         let cannot = |error| {
-            ServerError::system(format!("cannot be administered at `{}`", path.display()), error)
+            let directory = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists());
+            let missing =
+                directory.map(|it| format!(": its directory `{}` is missing", it.display()));
+            let what = format!("cannot be administered at `{}`", path.display());
+            ServerError::system(what + &missing.unwrap_or_default(), error)
         };
         let listener = unix_listener(&path).map_err(cannot)?;
         set_permissions(&path, Permissions::from_mode(0o600)).map_err(cannot)?;
