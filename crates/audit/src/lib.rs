@@ -28,6 +28,7 @@ pub mod attempt;
 mod call_times;
 mod deeds;
 mod denials;
+mod listening;
 mod planted;
 mod record;
 pub mod refused;
@@ -36,6 +37,7 @@ mod trail;
 
 pub use call_times::{CallTime, CallTimes};
 pub use deeds::{Deed, Deeds, Kind as DeedKind};
+pub use listening::Listening;
 pub use planted::{Planted, Plantings, Watch, Why};
 pub use record::Record;
 pub use remarks::Remarks;

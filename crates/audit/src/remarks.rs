@@ -1,6 +1,7 @@
 //! What was denied to nobody, and may be why a program failed all the same: for the end of a run
 //! that failed.
 
+use crate::Listening;
 use std::{
     collections::BTreeSet,
     net::SocketAddr,
@@ -11,50 +12,52 @@ use std::{
 /// See the file.
 #[derive(Debug)]
 pub struct Remarks {
-    /// The loopback is the run's own.
-    own_loopback: bool,
+    /// Where the machine's services listen, if the loopback is the run's own.
+    machine: Option<Listening>,
+    /// The process that the command of the run begins as.
+    pub command: u32,
     seen: Mutex<Seen>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Programs that act as another user.
-    set_ids: BTreeSet<String>,
-    /// Where somebody listened on the loopback, and the ports that somebody connected to.
+    /// Programs that would have got rights of their own, each with what gives them.
+    privileged: BTreeSet<(String, &'static str)>,
+    /// Where somebody listened on the loopback, and where somebody connected to.
     serving: BTreeSet<SocketAddr>,
-    reached: BTreeSet<u16>,
+    reached: BTreeSet<SocketAddr>,
 }
 
 impl Remarks {
     /// Of each kind; of more is no word.
     const MOST: usize = 1000;
 
-    /// None yet, of a run with or without a loopback of its own.
-    pub fn new(own_loopback: bool) -> Self {
-        Self { own_loopback, seen: Mutex::default() }
+    /// None yet. A run with a loopback of its own says where those of the `machine` listen.
+    pub fn new(machine: Option<Listening>, command: u32) -> Self {
+        Self { machine, command, seen: Mutex::default() }
     }
 
-    /// A program was executed that would have become another user.
-    pub fn set_id(&self, program: &Path) {
+    /// A program was executed that would have got rights of its own: `what` it is.
+    pub fn privileged(&self, program: &Path, what: &'static str) {
         let mut seen = self.seen();
-        if seen.set_ids.len() < Self::MOST {
-            seen.set_ids.insert(program.to_string_lossy().into_owned());
+        if seen.privileged.len() < Self::MOST {
+            seen.privileged.insert((program.to_string_lossy().into_owned(), what));
         }
     }
 
     /// A server listens at this address.
     pub fn serves(&self, address: SocketAddr) {
         let mut seen = self.seen();
-        if self.own_loopback && seen.serving.len() < Self::MOST {
+        if self.machine.is_some() && seen.serving.len() < Self::MOST {
             seen.serving.insert(address);
         }
     }
 
-    /// Somebody inside connects to this port.
-    pub fn reaches(&self, port: u16) {
+    /// Somebody inside connects to this address.
+    pub fn reaches(&self, address: SocketAddr) {
         let mut seen = self.seen();
-        if self.own_loopback && seen.reached.len() < Self::MOST {
-            seen.reached.insert(port);
+        if self.machine.is_some() && seen.reached.len() < Self::MOST {
+            seen.reached.insert(SocketAddr::new(address.ip().to_canonical(), address.port()));
         }
     }
 
@@ -83,22 +86,15 @@ impl Remarks {
     /// What is to be said, in sentences.
     pub fn all(&self) -> Vec<String> {
         let seen = self.seen();
-        let set_ids = seen.set_ids.iter().map(|program| {
+        let privileged = seen.privileged.iter().map(|(program, what)| {
             format!(
-                "`{program}` is set-user-ID, and ran without that: nothing inside of a run becomes another user. Start the run as \
-                 that user, or do this outside"
+                "`{program}` is {what}, and ran without that: nothing inside of a run becomes another user or gets rights by \
+                 its program. Start the run as that user, or do this outside"
             )
         });
-        let is_full = seen.reached.len() >= Self::MOST;
-        let is_lonely = |at: &&SocketAddr| !is_full && !seen.reached.contains(&at.port());
-        let servers = seen.serving.iter().filter(is_lonely).map(|at| {
-            format!(
-                "a server had port {} of a loopback that is the run's own, and nothing inside connected to it; \
-                 nobody outside can. In a profile: network.loopback = \"none\", network.bind = [\"{at}\"]",
-                at.port()
-            )
-        });
-        set_ids.chain(servers).collect()
+        let services =
+            self.machine.as_ref().map_or_else(Vec::new, |machine| seen.out_of_reach(machine));
+        privileged.chain(seen.unreached()).chain(services).collect()
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -106,23 +102,89 @@ impl Remarks {
     }
 }
 
+impl Seen {
+    /// Servers inside that nobody connected to.
+    fn unreached(&self) -> impl Iterator<Item = String> {
+        let is_full = self.reached.len() >= Remarks::MOST;
+        let is_reached = |port: u16| self.reached.iter().any(|it| it.port() == port);
+        let servers = self.serving.iter().filter(move |at| !is_full && !is_reached(at.port()));
+        servers.map(|at| {
+            format!(
+                "a server had port {} of a loopback that is the run's own, and nothing inside connected to it; \
+                 nobody outside can. In a profile: network = {{ loopback = \"none\", bind = [\"{at}\"] }}",
+                at.port()
+            )
+        })
+    }
+
+    /// Services of the `machine` that somebody inside took for one of the run.
+    fn out_of_reach(&self, machine: &Listening) -> Vec<String> {
+        let is_full = self.serving.len() >= Remarks::MOST;
+        let is_served = |port: u16| is_full || self.serving.iter().any(|it| it.port() == port);
+        let missed: Vec<&SocketAddr> =
+            self.reached.iter().filter(|it| !is_served(it.port())).collect();
+        if missed.is_empty() {
+            return Vec::new();
+        }
+        let outside = machine.addresses();
+        let is_outside = |it: &SocketAddr| outside.iter().any(|at| takes(at, it));
+        let ports: BTreeSet<u16> =
+            missed.into_iter().filter(|it| is_outside(it)).map(SocketAddr::port).collect();
+        let told = |port| {
+            format!(
+                "nobody listens at port {port} of the run's own loopback, and a service of the machine does at its own: \
+                 `loopback`, added to the profile (`-p NAME+loopback`), reaches it"
+            )
+        };
+        ports.into_iter().map(told).collect()
+    }
+}
+
+/// Whether who connects to `address` gets to whoever listens at `at`.
+fn takes(at: &SocketAddr, address: &SocketAddr) -> bool {
+    let (own, asked) = (at.ip().to_canonical(), address.ip());
+    at.port() == address.port()
+        && (own == asked || own.is_unspecified() && (own.is_ipv6() || asked.is_ipv4()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpListener;
 
     #[test]
     fn servers_are_spoken_of_that_nobody_could_reach() {
-        let (own, shared) = (Remarks::new(true), Remarks::new(false));
+        let (own, shared) = (Remarks::new(Some(Listening::here()), 1), Remarks::new(None, 1));
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
         for remarks in [&own, &shared] {
             remarks.serves(at("[::1]:8000"));
             remarks.serves(at("127.0.0.1:8001"));
-            remarks.reaches(8001);
-            remarks.set_id(Path::new("/usr/bin/su"));
+            remarks.reaches(at("127.0.0.1:8001"));
+            remarks.privileged(Path::new("/usr/bin/su"), "set-user-ID");
         }
         let said = own.all();
         assert!(said[0].contains("`/usr/bin/su`") && said[1].contains("port 8000"), "{said:?}");
-        assert!(said[1].contains("\"[::1]:8000\""), "{said:?}");
+        let (_, line) = said[1].split_once("In a profile: ").unwrap();
+        assert_eq!(line, r#"network = { loopback = "none", bind = ["[::1]:8000"] }"#);
         assert_eq!((said.len(), shared.all().len()), (2, 1));
+    }
+
+    #[test]
+    fn a_service_of_the_machine_is_spoken_of_that_somebody_took_for_one_of_the_run() {
+        let service = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = service.local_addr().unwrap();
+        let nobody = SocketAddr::from((at.ip(), 1));
+        for (serves, reaches, want) in
+            [(None, at, true), (Some(at), at, false), (None, nobody, false)]
+        {
+            let remarks = Remarks::new(Some(Listening::here()), 1);
+            serves.into_iter().for_each(|it| remarks.serves(it));
+            remarks.reaches(reaches);
+            let said = remarks.all().concat();
+            let is_told = said.contains(&format!("nobody listens at port {} of", at.port()));
+            assert_eq!(is_told, want, "{said}");
+        }
+        assert!(takes(&"[::]:80".parse().unwrap(), &"127.0.0.1:80".parse().unwrap()));
+        assert!(!takes(&"127.0.0.53:80".parse().unwrap(), &"127.0.0.1:80".parse().unwrap()));
     }
 }

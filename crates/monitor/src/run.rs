@@ -9,8 +9,8 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use audit::{
-    Audit, CallTime, CallTimes, Deed, DeedKind, Deeds, Planted, Plantings, Record, Remarks, Trail,
-    Watch,
+    Audit, CallTime, CallTimes, Deed, DeedKind, Deeds, Listening, Planted, Plantings, Record,
+    Remarks, Trail, Watch,
 };
 use avc::Stats;
 use confine::{
@@ -148,6 +148,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let Job { request, enforce, audit, watch, account, started: on_start, ask } = job;
     let off = enforce == Enforce::OFF;
     let own_loopback = request.own_loopback && request.namespaces.net;
+    let machine = own_loopback.then(Listening::here);
     let (namespaces, takes_descriptors) = (request.namespaces, request.takes_descriptors);
     let unshares_fs = request.unshares_fs;
     let bounded = request.limits.memory_bytes;
@@ -191,7 +192,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             records: Records {
                 audit,
                 deeds: Deeds::default(),
-                remarks: Remarks::new(own_loopback),
+                remarks: Remarks::new(machine, number(command)),
             },
             inside: Arc::new(Inside::new(stack, settled.clone(), private.clone())),
             labels: Labels::new(rules).in_view(private),

@@ -62,7 +62,7 @@ fn decide_as(asker: FileAsker<'_>, enters_inside: bool) -> CallResult {
     if !is_executable(asker, &seen, &file) {
         return Err(not_executable(asker, &seen, &file)?);
     }
-    remark_set_id(asker, &file)?;
+    remark_privileged(asker, &file)?;
     match new_domain(asker, &seen)? {
         Some(_) if enters_inside => Err(asker.refuse(&of_a_domain(&path))),
         Some(domain) => enter(asker, (&seen, &file), domain, &path),
@@ -178,15 +178,37 @@ fn of_a_domain(path: &Path) -> Refusal {
     }
 }
 
-/// Notes a program that would become another user, were this not a sandbox. What root lacks is on
-/// record by itself, and programs with a group of their own do without.
-fn remark_set_id(asker: FileAsker<'_>, file: &OwnedFd) -> Result<()> {
+/// Notes a program that would get rights of its own, were this not a sandbox. What root lacks is on
+/// record by itself. Programs with a group of their own often do without, so only the command of
+/// the run is spoken of.
+fn remark_privileged(asker: FileAsker<'_>, file: &OwnedFd) -> Result<()> {
     let stat = rustix::fs::fstat(file)?;
-    let own = asker.state.on_behalf.ids.0;
-    if stat.st_mode & libc::S_ISUID != 0 && stat.st_uid != own && own != 0 {
-        asker.state.records.remarks.set_id(&path_of(&asker.state.targets.tree, file)?);
+    let (own, own_group) = asker.state.on_behalf.ids;
+    if own == 0 {
+        return Ok(());
     }
+    let sets = |bit| stat.st_mode & bit != 0;
+    // Without the right to execute, the bit is about locks.
+    let sets_group = sets(libc::S_ISGID) && sets(libc::S_IXGRP) && stat.st_gid != own_group;
+    let what = if sets(libc::S_ISUID) && stat.st_uid != own {
+        "set-user-ID"
+    } else if sets_group && asker.caller.call.tid == asker.state.records.remarks.command {
+        "set-group-ID"
+    } else if has_capabilities(asker, file) {
+        "a program with capabilities of its own"
+    } else {
+        return Ok(());
+    };
+    asker.state.records.remarks.privileged(&path_of(&asker.state.targets.tree, file)?, what);
     Ok(())
+}
+
+/// Whether a file gives capabilities to who executes it (`setcap`). Those that mean nothing in this
+/// user namespace are there, too (`cap_inode_getsecurity` of `security/commoncap.c`).
+fn has_capabilities(asker: FileAsker<'_>, file: &OwnedFd) -> bool {
+    let path = asker.state.on_behalf.fs_state.path_of(file);
+    let found = rustix::fs::getxattr(path, "security.capability", &mut [0_u8; 0]);
+    matches!(found, Ok(_) | Err(Errno::OVERFLOW))
 }
 
 /// Whether this user could execute a file, as far as its kind and its mode say.

@@ -180,6 +180,12 @@ impl Control {
     pub fn denials_in_order(&self) -> Vec<crate::Record> {
         self.0.state.records.audit.denials_in_order()
     }
+
+    /// What was denied to nobody so far, and may be why a program fails: sentences.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        self.0.state.records.remarks.all()
+    }
 }
 
 impl Control {

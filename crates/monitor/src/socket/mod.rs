@@ -226,8 +226,8 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
     {
         connection::sign(*asker, &socket.fd)?;
     }
-    if let address::Kind::Ip(_, port) = address.kind {
-        asker.state.records.remarks.reaches(port);
+    if let (Class::TcpSocket, address::Kind::Ip(ip, port)) = (socket.class, &address.kind) {
+        asker.state.records.remarks.reaches(SocketAddr::new(*ip, *port));
     }
     let peers = &asker.sockets.peers;
     let begin = |peer| peers.begin(&asker.state.targets.tree, &socket.fd, peer);

@@ -135,12 +135,30 @@ fn what_fails_for_want_of_another_user_is_said_at_the_end(stage: &Stage) {
     let line = "su` is set-user-ID, and ran without that";
     assert_eq!(ran.err().contains(line), is_said, "{}", ran.err());
     assert_eq!(explained(stage).contains(line), is_said, "{}", explained(stage));
+    a_program_with_capabilities_is_said_to_run_without(stage, is_said);
     // A group's program that worked is not why something else failed.
     let ran = run(stage.dewar(stage.call(), &bash("chage --help > /dev/null; exit 1")), b"");
     assert!(!ran.err().contains("set-"), "{}", ran.err());
     // What succeeds needs no word.
     let ran = run(stage.dewar(stage.call(), &bash("su --version > /dev/null")), b"");
     assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
+}
+
+/// Only root gives a file capabilities.
+fn a_program_with_capabilities_is_said_to_run_without(stage: &Stage, is_said: bool) {
+    let program = stage.work().join("with-capabilities");
+    std::fs::copy("/usr/bin/false", &program).expect("copy a program");
+    // CAP_NET_RAW, as `setcap cap_net_raw+ep` writes it: version 2, effective.
+    let raw = b"\x01\0\0\x02\0\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+    let given =
+        rustix::fs::setxattr(&program, "security.capability", raw, rustix::fs::XattrFlags::empty());
+    if let Err(error) = given {
+        println!("not looked at: capabilities cannot be given to a file: {error}");
+        return;
+    }
+    let ran = run(stage.dewar(stage.call(), &bash("./with-capabilities")), b"");
+    let line = "with-capabilities` is a program with capabilities of its own, and ran without that";
+    assert_eq!(ran.err().contains(line), is_said, "{}", ran.err());
 }
 
 /// Nobody else has an ID in a user namespace of an ordinary user.
