@@ -75,9 +75,19 @@ impl Edit {
 
     /// Takes the loopback of its own, unless the text says which one.
     pub fn share_loopback(&mut self) {
+        self.set_loopback("none");
+    }
+
+    /// Lets the run have ports of its own on the machine's loopback, unless the text says which
+    /// one.
+    pub fn own_loopback(&mut self) {
+        self.set_loopback("own");
+    }
+
+    fn set_loopback(&mut self, which: &str) {
         let network = self.document.entry("network").or_insert_with(|| new_table(false));
         if let Some(network) = network.as_table_like_mut() {
-            network.entry("loopback").or_insert_with(|| toml_edit::value("none"));
+            network.entry("loopback").or_insert_with(|| toml_edit::value(which));
         }
     }
 

@@ -44,6 +44,10 @@ pub fn need(access: &Access, missing: &[String]) -> Option<Need> {
     let wants = |names: &[&str]| missing.iter().any(|name| names.contains(&name.as_str()));
     let what = match access.tclass.as_str() {
         "blk_file" => return None,
+        // Devices are used, and neither made nor watched.
+        "chr_file" if missing.iter().any(|it| it == "create" || it.starts_with("watch")) => {
+            return None;
+        }
         "file" | "dir" | "lnk_file" | "chr_file" | "fifo_file" | "sock_file" => {
             let path = access.path()?.to_owned();
             file(&access.tclass, &wants, path)?

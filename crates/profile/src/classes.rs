@@ -3,20 +3,28 @@
 use crate::error::{Problem, closest};
 use flask::Class;
 
+/// The protocols of netlink as profiles name them, each with the class of its sockets.
+const PROTOCOLS: [(&str, &str); 10] = [
+    (crate::document::ROUTE, "netlink_socket"),
+    ("sock_diag", "netlink_tcpdiag_socket"),
+    ("usersock", "netlink_usersock_socket"),
+    ("xfrm", "netlink_xfrm_socket"),
+    ("audit", "netlink_audit_socket"),
+    ("connector", "netlink_connector_socket"),
+    ("netfilter", "netlink_netfilter_socket"),
+    ("kobject_uevent", "netlink_kobject_uevent_socket"),
+    ("generic", "netlink_generic_socket"),
+    ("crypto", "netlink_crypto_socket"),
+];
+
+/// The name that profiles give the protocol of a class of netlink sockets.
+#[must_use]
+pub fn netlink_protocol(class: &str) -> Option<&'static str> {
+    PROTOCOLS.iter().find(|(_, known)| *known == class).map(|(name, _)| *name)
+}
+
 /// The class of the sockets of a protocol of netlink, by the name that profiles give it.
 pub(crate) fn netlink_class(name: &str) -> Result<&'static str, Problem> {
-    const PROTOCOLS: [(&str, &str); 10] = [
-        (crate::document::ROUTE, "netlink_socket"),
-        ("sock_diag", "netlink_tcpdiag_socket"),
-        ("usersock", "netlink_usersock_socket"),
-        ("xfrm", "netlink_xfrm_socket"),
-        ("audit", "netlink_audit_socket"),
-        ("connector", "netlink_connector_socket"),
-        ("netfilter", "netlink_netfilter_socket"),
-        ("kobject_uevent", "netlink_kobject_uevent_socket"),
-        ("generic", "netlink_generic_socket"),
-        ("crypto", "netlink_crypto_socket"),
-    ];
     let known = PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, class)| *class);
     known.ok_or_else(|| {
         let names = PROTOCOLS.map(|(name, _)| name);

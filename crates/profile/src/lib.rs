@@ -66,6 +66,7 @@ mod source;
 mod variables;
 
 pub use amendment::{AmendedObject, Amendment, AmendmentKind};
+pub use classes::netlink_protocol;
 pub use compiled::{Compiled, Domain, EndpointRule, OpenGate, PathRights, PathRule};
 pub use deputies::{Deputy, deputies, plain, power};
 pub use document::keys;
