@@ -214,6 +214,7 @@ fn a_boolean_changes_what_a_running_command_may_do_also_after_the_daemon_was_kil
     now("yes");
     let wrong = stage.say(&["policy", "set", "last", "gate=off", "nonsense=on"]);
     assert!(wrong.err.contains("no boolean `nonsense`"), "{}", wrong.err);
+    assert_eq!(wrong.status, Some(2), "{}", wrong.err);
     now("yes");
     fs::write(stage.path("work/stop"), "").expect("written");
     assert!(run.wait().expect("ended").success());

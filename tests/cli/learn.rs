@@ -339,7 +339,8 @@ fn a_profile_learned_from_a_build_is_short_and_denies_a_replay_nothing() {
         let text = format!("int f{number}(void) {{ return {number}; }}\n");
         fs::write(home.work().join(format!("f{number}.c")), text).unwrap();
     }
-    let makefile = "all: $(patsubst %.c,%.o,$(wildcard *.c))\nclean:\n\trm -f *.o\n";
+    let makefile =
+        "all: $(patsubst %.c,%.o,$(wildcard *.c))\n\tcat ../notes.txt\nclean:\n\trm -f *.o\n";
     fs::write(home.work().join("Makefile"), makefile).unwrap();
     let said = home.say(&["run", "--learn", "--", "make"]);
     assert_eq!(said.status, 0, "{}", said.err);
@@ -350,9 +351,11 @@ fn a_profile_learned_from_a_build_is_short_and_denies_a_replay_nothing() {
     assert_eq!(said.status, 0, "{}", said.err);
     assert_eq!(home.denials(), 0, "{learned}");
     // A second run adds, and changes nothing that is there.
-    let said = home.say(&["run", "--learn", "--", "cat", "../notes.txt"]);
+    let said = home.say(&["run", "--learn", "--", "cat", "../.config/foo/settings"]);
     assert_eq!(said.status, 0, "{}", said.err);
-    assert!(home.profile().contains("\"${home}/notes.txt\""), "{}", home.profile());
+    for value in ["\"${home}/notes.txt\"", "\"${home}/.config/foo\""] {
+        assert!(home.profile().contains(value), "{value}: {}", home.profile());
+    }
 }
 
 #[test]

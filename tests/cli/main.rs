@@ -16,6 +16,7 @@ mod floor;
 mod followed;
 mod guarded;
 mod help;
+mod hints;
 mod hostile;
 mod input;
 mod inside;

@@ -14,12 +14,13 @@ use crate::{
     proposal::{Proposal, beside, is_name_of, named_hosts, of_file},
     run::{Denial, Journal, RunRecord, Unseen},
     so_far::so_far,
+    trust,
     words::denied,
 };
 use anyhow::bail;
 use clap::Args;
 use cli::look;
-use learn::widening;
+use learn::{Edit, widening};
 use monitor::visible;
 use std::{
     fmt::Write as _,
@@ -163,7 +164,7 @@ fn chosen<'a>(
     (record, unseen): (&'a RunRecord, &'a [Denial]),
 ) -> anyhow::Result<Vec<&'a Denial>> {
     let denials = &record.denials;
-    if denials.is_empty() && (wanted.objects.is_empty() || unseen.is_empty()) {
+    if denials.is_empty() && (!args.all && wanted.objects.is_empty() || unseen.is_empty()) {
         let named = unseen
             .first()
             .map(|it| format!("; `dewar allow {}` lets it see that", visible(&it.record.object)));
@@ -172,7 +173,10 @@ fn chosen<'a>(
         bail!(Usage(format!("`{command}` was denied nothing{told}")));
     }
     if args.all {
-        return Ok(denials.iter().filter(|denial| !is_inside(denial)).collect());
+        let outer = denials.iter().filter(|denial| !is_inside(denial));
+        // As the end of the run speaks of it.
+        let unseen = unseen.iter().filter(|_| record.likeliest().is_none());
+        return Ok(outer.chain(unseen).collect());
     }
     let mut chosen = Vec::new();
     for number in &wanted.numbers {
@@ -278,6 +282,13 @@ fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyh
             writeln!(text, "  {said}")?;
         }
     }
+    if fitting.loses_loopback(&proposal.lines)? {
+        writeln!(text, "network.loopback = \"own\"")?;
+        writeln!(
+            text,
+            "  the run's own loopback ends with that; this lets it have ports of its own on the machine's"
+        )?;
+    }
     for (denial, why) in &proposal.left {
         let record = &denial.record;
         let (comm, object) = (visible(&record.comm), visible(&record.object));
@@ -331,13 +342,20 @@ fn change(
         writeln!(text, "{} would be changed; nothing was", target.path.display())?;
         return Ok(true);
     }
-    target.write(&fitting.with(&proposal.lines)?, Author::Allow)?;
+    let mut edit = Edit::of(&fitting.with(&proposal.lines)?)?;
+    if fitting.loses_loopback(&proposal.lines)? {
+        edit.own_loopback();
+    }
+    target.write(&edit.text(), Author::Allow)?;
     let file = target.path.display();
     let (done, how) = match target.before {
         Some(_) => ("changed", String::new()),
         None => ("written", format!("; use it by `-p {file}`")),
     };
     writeln!(text, "{file} {done}{how}; `dewar allow --undo` takes it back")?;
+    if let Some(told) = trust::untrusted(&target.path, &edit.text()) {
+        writeln!(text, "{told}")?;
+    }
     Ok(true)
 }
 

@@ -42,15 +42,22 @@ pub(crate) fn placed(
     let scope = &fitting.scope;
     let Some((directory, entry)) = directory_of(access).zip(access.path()) else { return Ok(line) };
     let is_named = named.iter().any(|named| is_name_of(named, &directory.to_string_lossy()));
+    // The next has another name, and what is made in it, too.
+    let makes_up = ["mkdir", "mkdirat"].contains(&access.call.as_str())
+        && entry.file_name().and_then(|name| name.to_str()).is_some_and(learn::is_made_up);
+    if line.key == "files.write"
+        && makes_up
+        && scope.may_be_changed(directory)
+        && !is_of_git(directory)
+    {
+        return Ok(Line { value: scope.text(directory), ..line });
+    }
     let alone = Line { value: scope.text(entry), ..line.clone() };
     if line.key != "files.write" || !(is_named || alone.is_shut_in(judge, scope)) {
         return Ok(line);
     }
     let is_meant = is_named && directory.is_dir() && !scope.is_wide(directory);
-    // Its hooks and configuration would be changed, too.
-    let is_of_git =
-        directory.join(GIT).exists() || directory.ancestors().any(|it| it.ends_with(GIT));
-    if is_meant || scope.may_be_changed(directory) && !is_of_git {
+    if is_meant || scope.may_be_changed(directory) && !is_of_git(directory) {
         return Ok(Line { value: scope.text(directory), ..line });
     }
     let is_pattern = scope.path(&line.value).is_none();
@@ -68,6 +75,12 @@ pub(crate) fn placed(
             Err(format!("it takes the right to change all of {shown}: {name}{OUTSIDE}"))
         }
     }
+}
+
+/// Whether a directory is a repository or part of what makes one: its hooks and configuration would
+/// be changed, too.
+fn is_of_git(directory: &Path) -> bool {
+    directory.join(GIT).exists() || directory.ancestors().any(|it| it.ends_with(GIT))
 }
 
 /// What is said of a line for something that is not there, in a directory of which the run sees

@@ -7,6 +7,7 @@ mod tests;
 
 use crate::{
     control::{Begun, Run, unwritable},
+    entries,
     groups::{Group, groups},
     output,
     proposal::{self, NATIVELY, Proposal, of_file},
@@ -112,8 +113,17 @@ fn fragment(record: &RunRecord) -> anyhow::Result<String> {
     let denials: Vec<&Denial> = record.denials.iter().collect();
     let proposal = Proposal::of(&fitting, &denials, &[])?;
     let mut edit = learn::Edit::of("")?;
+    let judge = fitting.judge(&[])?;
     for line in &proposal.lines {
-        edit.add(line)?;
+        let first = entries::made_first(line, &judge, &fitting.scope);
+        let comment = first.map(|first| format!("{}; {first}", line.comment));
+        edit.add(&Line {
+            comment: comment.unwrap_or_else(|| line.comment.clone()),
+            ..line.clone()
+        })?;
+    }
+    if fitting.loses_loopback(&proposal.lines)? {
+        edit.own_loopback();
     }
     let mut text: String = edit.text();
     for (denial, why) in &proposal.left {
@@ -150,20 +160,20 @@ pub(crate) struct Layout {
 pub(crate) fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     text.push_str(&heading(record, layout.width));
+    for line in record.time_limit.iter().cloned().chain(lacking(record)) {
+        writeln!(text, "{}", look::fill(line.split(' '), 0, layout.width))?;
+    }
+    for remark in record.remarks.iter().filter(|_| record.status != 0 || record.goes_on) {
+        writeln!(text, "{}", visible(remark))?;
+    }
     if record.denials.is_empty() {
         let so_far = if record.goes_on { " so far" } else { "" };
         writeln!(text, "no denial was recorded{so_far}")?;
-        if record.status != 0 {
+        if record.status != 0 && record.time_limit.is_none() {
             for told in iter::once(UNTOLD.to_owned()).chain(kept_out(record)) {
                 writeln!(text, "{}", look::fill(told.split(' '), 0, layout.width))?;
             }
         }
-    }
-    for line in lacking(record) {
-        writeln!(text, "{}", look::fill(line.split(' '), 0, layout.width))?;
-    }
-    for remark in record.remarks.iter().filter(|_| record.status != 0) {
-        writeln!(text, "{}", visible(remark))?;
     }
     tell_denials(&mut text, &Told::of(record), layout)?;
     if record.goes_on && !record.denials.is_empty() {
@@ -285,8 +295,8 @@ fn tell_group(
     if record.natively {
         return row(text, layout, "natively", NATIVELY);
     }
-    let kept: Option<Vec<_>> = group.members.iter().map(|(_, it)| run.unhelpable(it)).collect();
-    if let Some(why) = kept.and_then(|kept| kept.into_iter().next()) {
+    let left: Option<Vec<_>> = group.members.iter().map(|(_, it)| run.left(it)).collect();
+    if let Some(why) = left.and_then(|left| left.into_iter().next()) {
         return row(text, layout, "in a profile", &why);
     }
     let which = match group.numbers() {
@@ -365,12 +375,12 @@ fn tell_denial(
         return line("in a profile", entry);
     }
     line("would allow", record.would_allow.as_deref().unwrap_or_default())?;
-    if let Some(why) = told.unhelpable(denial) {
-        return line("in a profile", &why);
-    }
     let hosts = proposal::named_hosts(&told.run.command);
     if let Some(why) = proposal::not_found(record, &hosts, &told.run.unfound) {
         return line("in a profile", &format!("no line helps: {why}"));
+    }
+    if let Some(why) = told.left(denial) {
+        return line("in a profile", &why);
     }
     line("granted", &without_address(record, &told.run.unfound).unwrap_or_default())?;
     let lines = in_profile(denial, told.run.variables.as_ref()).unwrap_or_default();
@@ -379,6 +389,10 @@ fn tell_denial(
         line("in a profile", &hosts)?;
         return line("or", &lines);
     }
+    let made_first = made_first(denial).unwrap_or_default();
+    if lines.is_empty() {
+        return line("in a profile", &made_first);
+    }
     line("in a profile", &lines)?;
-    line("or", &made_first(denial).unwrap_or_default())
+    line("or", &made_first)
 }

@@ -102,14 +102,17 @@ pub(crate) fn tell(
     // On a narrow terminal a name leaves room for the command.
     let most = if width < 100 { 10 } else { 20 };
     let name_width = names.map_or(0, |longest| longest.clamp(4, most) + 2);
+    // The command comes first.
+    let profile_width = if width < 100 { 0 } else { 14 };
     let head = format!(
-        "{:14}{:name_width$}{:18}{:>8}{:>6}{:>8}  COMMAND",
+        "{:14}{:name_width$}{:18}{:>8}{:>6}{:>8}  {:profile_width$}COMMAND",
         "RUN",
         if name_width > 0 { "NAME" } else { "" },
         "ENDED",
         "TOOK",
         "EXIT",
-        "DENIED"
+        "DENIED",
+        if profile_width > 0 { "PROFILE" } else { "" },
     );
     writeln!(text, "{}", paint(STRONG, &head))?;
     for it in shown {
@@ -122,12 +125,16 @@ pub(crate) fn tell(
             &visible(it.name.as_deref().unwrap_or_default()),
             name_width.saturating_sub(2),
         );
-        let used = 14 + name_width + 18 + 8 + 6 + 8 + 2;
+        let profile = match profile_width {
+            0 => String::new(),
+            width => look::cut(&visible(&it.profile), width - 2),
+        };
+        let used = 14 + name_width + 18 + 8 + 6 + 8 + 2 + profile_width;
         let command = visible(&it.command.join(" "));
         let command = look::cut(&command, width.saturating_sub(used).max(12));
         writeln!(
             text,
-            "{NAME}{:14}{NAME:#}{name:name_width$}{ended:18}{took:>8}{status}{:>6}{status:#}{denied}{:>8}{denied:#}  {command}",
+            "{NAME}{:14}{NAME:#}{name:name_width$}{ended:18}{took:>8}{status}{:>6}{status:#}{denied}{:>8}{denied:#}  {profile:profile_width$}{command}",
             visible(&it.id),
             it.status,
             it.denied(),
@@ -171,7 +178,7 @@ mod tests {
         let summary = |name: Option<&str>, status: i32, command: &str, denied: u64| {
             let document = serde_json::json!({
                 "id": "4k7m2p9x", "name": name, "started": 1_790_000_000.0,
-                "time": 1_790_000_061.5, "command": command.split(' ').collect::<Vec<_>>(),
+                "time": 1_790_000_061.5, "command": command.split(' ').collect::<Vec<_>>(), "profile": "workspace+loopback",
                 "status": status, "denials": [{ "count": denied }],
             });
             serde_json::from_value::<Summary>(document).unwrap()

@@ -22,7 +22,7 @@ use std::{
 };
 
 /// Begins the reason why a denial stays that the profile's own file wants.
-const KEPT_BACK: &str = "the profile itself keeps it back";
+pub(crate) const KEPT_BACK: &str = "the profile itself keeps it back";
 
 /// A denial, and the lines that would allow it.
 type Found<'a> = (&'a Denial, Vec<Line>);
@@ -42,6 +42,15 @@ pub(crate) struct Proposal<'a> {
 /// What is said of what the permissions of files refuse, whatever a profile grants.
 pub(crate) const NATIVELY: &str =
     "you may not either: the permissions of the file system refuse it without Dewar, too";
+
+/// What to do where a program was denied a socket, before it said for what.
+pub(crate) const NAME_A_HOST: &str = "name what it is to reach, a host and its port, as in network.connect = \
+     [\"example.org:443\"]; network.loopback = \"own\" is for servers of the run itself";
+
+/// What is said of a socket for messages that was to be made: to whom they would have gone, it has
+/// not said.
+pub(crate) const NAME_A_SOCKET: &str = "network.connect = [\"unixgram:${workspace}\"], or for the log \
+     network.connect = [\"unixgram:/dev/log\"]";
 
 /// The profile of a run, as it was.
 pub(crate) fn of_file(record: &RunRecord) -> anyhow::Result<Fitting> {
@@ -151,11 +160,6 @@ impl<'a> Proposal<'a> {
         found
     }
 
-    /// Why no line of the profile helps against a denial, where the profile itself is the reason.
-    pub(crate) fn kept_back(&self, denial: &Denial) -> Option<&str> {
-        self.left_for(denial).filter(|why| why.starts_with(KEPT_BACK))
-    }
-
     /// Why a denial stays.
     pub(crate) fn left_for(&self, denial: &Denial) -> Option<&str> {
         let (_, why) = self.left.iter().find(|(left, _)| std::ptr::eq(*left, denial))?;
@@ -253,9 +257,7 @@ impl<'a> Proposal<'a> {
             return Err(refusal(&need, &scope));
         }
         if found.is_empty() {
-            return Err(
-                "name a host and its port, as in network.connect = [\"example.org:443\"]".into()
-            );
+            return Err(NAME_A_HOST.into());
         }
         let at_place = |line| placed(line, (access, judge), fitting, named);
         found.into_iter().map(own).map(at_place).collect()
@@ -374,6 +376,11 @@ pub(crate) fn unnameable(object: &str) -> Option<&'static str> {
     )
 }
 
+/// The entry that grants sockets of a class, if it is one of netlink.
+pub(crate) fn netlink_line(class: &str) -> Option<String> {
+    profile::netlink_protocol(class).map(|name| format!("network.netlink = [\"{name}\"]"))
+}
+
 fn unsayable(record: &Record) -> String {
     if let Some(why) = unnameable(&record.object) {
         return why.into();
@@ -382,6 +389,9 @@ fn unsayable(record: &Record) -> String {
         "process" => {
             "no profile grants it: it is about a process outside, or of another domain".into()
         }
-        class => format!("no profile grants that on a {class}"),
+        "unix_dgram_socket" => NAME_A_SOCKET.into(),
+        class => {
+            netlink_line(class).unwrap_or_else(|| format!("no profile grants that on a {class}"))
+        }
     }
 }

@@ -29,6 +29,7 @@ pub(crate) fn so_far(run: &mut Run) -> anyhow::Result<RunRecord> {
         directory: status.directory,
         variables: Some(status.variables),
         decisions: counters.decisions,
+        remarks: counters.remarks,
         denials,
         changes,
         ..RunRecord::default()

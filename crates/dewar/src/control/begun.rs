@@ -5,11 +5,13 @@ use super::Status;
 use anyhow::Context as _;
 use monitor::visible;
 use proc::Proc;
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::{
-    ffi::OsString,
+    ffi::{CStr, OsString},
     fs::{File, read_link},
     io::Read as _,
+    os::fd::AsFd,
     path::{Path, PathBuf},
 };
 
@@ -78,6 +80,14 @@ impl Begun {
         let mut text = Vec::new();
         file.read_to_end(&mut text).ok()?;
         serde_json::from_slice(&text).ok()
+    }
+
+    /// Whether an entry of the journal is of a run that has begun, and has no record yet.
+    pub(crate) fn is_one(journal: impl AsFd, name: &CStr) -> bool {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let mut mark = [0; MARK.len()];
+        let opened = rustix::fs::openat(journal, name, flags, Mode::empty());
+        opened.is_ok_and(|file| File::from(file).read_exact(&mut mark).is_ok()) && mark == MARK
     }
 
     /// Whether it has ended, or its monitor is known to be gone.

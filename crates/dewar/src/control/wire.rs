@@ -94,6 +94,9 @@ pub(crate) struct Counters {
     pub(crate) most_denied: Option<String>,
     /// Processes by domain.
     pub(crate) domains: BTreeMap<String, usize>,
+    /// What was denied to nobody, and may be why a program fails.
+    #[serde(default)]
+    pub(crate) remarks: Vec<String>,
 }
 
 /// How many decisions an object manager asked for, and where they were found.

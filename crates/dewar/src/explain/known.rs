@@ -5,7 +5,7 @@ use crate::{
     fitting::{Fitting, access},
     guarded::{self, Guarded},
     misplaced,
-    proposal::{Proposal, of_file},
+    proposal::{KEPT_BACK, Proposal, of_file},
     run::{Denial, RunRecord},
 };
 use learn::{Judge, Line};
@@ -13,8 +13,8 @@ use learn::{Judge, Line};
 /// A run, and what is known of its denials by its profile.
 pub(super) struct Told<'a> {
     pub(super) run: &'a RunRecord,
-    /// Those that stay whatever is added to the profile, and why.
-    kept: Vec<(&'a Denial, String)>,
+    /// Those that `allow` leaves, and why.
+    left: Vec<(&'a Denial, String)>,
     /// What `allow` would write where a name would be changed that programs outside trust, or an
     /// entry of a directory.
     lines: Vec<(&'a Denial, String)>,
@@ -28,10 +28,10 @@ const MOST: usize = 100;
 impl<'a> Told<'a> {
     /// Nothing is looked up.
     pub(super) fn of(run: &'a RunRecord) -> Self {
-        let mut told = Self { run, kept: Vec::new(), lines: Vec::new(), entries: entries(run) };
+        let mut told = Self { run, left: Vec::new(), lines: Vec::new(), entries: entries(run) };
         let is_told = |denial: &Denial| guarded(denial).is_some() || is_entry(denial);
-        let is_asked = |denial: &&Denial| !denial.profile_rules.is_empty() || is_told(denial);
-        let denials: Vec<&Denial> = run.denials.iter().filter(is_asked).take(MOST).collect();
+        let denials: Vec<&Denial> =
+            run.denials.iter().filter(|denial| !is_inside(denial)).take(MOST).collect();
         let Some(fitting) = (!denials.is_empty()).then(|| of_file(run).ok()).flatten() else {
             return told;
         };
@@ -43,11 +43,14 @@ impl<'a> Told<'a> {
         else {
             return told;
         };
+        let unnamed = Proposal::of(&fitting, &denials, &[]).ok();
         // Those for something that has to be made before have their own words.
         let is_later = |line: &Line| made_first(line, &judge, &fitting.scope).is_some();
         for denial in denials {
-            if let Some(why) = proposal.kept_back(denial) {
-                told.kept.push((denial, why.to_owned()));
+            let why = unnamed.as_ref().and_then(|it| it.left_for(denial));
+            let has_own_words = guarded(denial).is_some() || guarded::kept(denial).is_some();
+            if let Some(why) = why.filter(|why| !has_own_words && !why.ends_with(OUTSIDE)) {
+                told.left.push((denial, why.to_owned()));
             }
             let lines = proposal.lines_for(denial);
             let is_final = |why: &&str| guarded(denial).is_some() || why.ends_with(OUTSIDE);
@@ -61,10 +64,13 @@ impl<'a> Told<'a> {
         told
     }
 
-    /// What is said in the place of a line that would not help.
-    pub(super) fn unhelpable(&self, denial: &Denial) -> Option<String> {
-        let (_, why) = self.kept.iter().find(|(kept, _)| std::ptr::eq(*kept, denial))?;
-        Some(format!("no line helps: {why}"))
+    /// What is said in the place of a line, as `allow` says it.
+    pub(super) fn left(&self, denial: &Denial) -> Option<String> {
+        let (_, why) = self.left.iter().find(|(left, _)| std::ptr::eq(*left, denial))?;
+        Some(match why.starts_with(KEPT_BACK) {
+            true => format!("no line helps: {why}"),
+            false => why.clone(),
+        })
     }
 
     /// How the program enters the domain that has what it was denied.
@@ -104,8 +110,12 @@ fn entries(run: &RunRecord) -> Vec<(&Denial, String)> {
 
 /// Whether an entry of a directory was to be made, renamed or removed.
 fn is_entry(denial: &Denial) -> bool {
-    let is_inside = flask::domain_of(&denial.record.scontext).contains('/');
-    !is_inside && directory_of(&access(&denial.record)).is_some()
+    !is_inside(denial) && directory_of(&access(&denial.record)).is_some()
+}
+
+/// Whether it was denied to a run inside.
+fn is_inside(denial: &Denial) -> bool {
+    flask::domain_of(&denial.record.scontext).contains('/')
 }
 
 /// What a denial is about, if programs outside trust that by its name.

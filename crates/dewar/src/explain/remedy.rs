@@ -166,19 +166,16 @@ fn line(record: &Record) -> Option<String> {
         "endpoint" => "network.connect",
         // What a name is looked up by. A host that a profile names is known without.
         "udp_socket" => return Some(entry("network.connect", "${nameserver}:53/udp")),
-        "tcp_socket" => return Some("network.connect = [\"HOST:PORT\"]".to_owned()),
+        "tcp_socket" => return Some(proposal::NAME_A_HOST.to_owned()),
         "unix_stream_socket" if wants(&["connectto"]) => "network.connect",
         "unix_dgram_socket" if wants(&["create"]) => {
-            // To whom it would have sent, it has not said.
-            let (own, log) = ("unixgram:${workspace}", "unixgram:/dev/log");
-            let log = entry("network.connect", log);
-            return Some(format!("{}, or for the log {log}", entry("network.connect", own)));
+            return Some(proposal::NAME_A_SOCKET.to_owned());
         }
         "unix_dgram_socket" if wants(&["sendto"]) => {
             let name = record.object.strip_prefix("unix:")?;
             return Some(entry("network.connect", &format!("unixgram:{}", literal(name))));
         }
-        _ => return None,
+        class => return proposal::netlink_line(class),
     };
     if let Some((directory, name)) = new_entry(record).filter(|(directory, _)| is_wide(directory)) {
         if record.call.starts_with("mkdir") {

@@ -192,6 +192,14 @@ impl Fitting {
         Ok(Judge::new(&self.compile(lines)?)?)
     }
 
+    /// Whether a loopback of the run's own ends with `lines`: who reaches something outside shares
+    /// that of the machine.
+    pub(crate) fn loses_loopback(&self, lines: &[Line]) -> anyhow::Result<bool> {
+        let is_private =
+            |lines| Ok::<_, anyhow::Error>(self.compile(lines)?.private_loopback == Some(true));
+        Ok(is_private(&[])? && !is_private(lines)?)
+    }
+
     /// The same, where the run is to reach servers of this machine: without a loopback of its own,
     /// which gives way to any line for an endpoint.
     pub(crate) fn judge_outside(&self, lines: &[Line]) -> anyhow::Result<Judge> {

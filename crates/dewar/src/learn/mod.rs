@@ -166,9 +166,17 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     left.iter().chain(&more).for_each(|line| tell!("{line}"));
     match &target {
         Some(target) => {
-            target.write(&text, Author::Learn)?;
+            // A file that says nothing would only have to be trusted.
+            let is_written = !learned.lines.is_empty() || target.before.is_some();
+            if is_written {
+                target.write(&text, Author::Learn)?;
+            }
             let ended = (status, !left.is_empty());
-            told::done(&learned.lines, args, &command, ended).iter().for_each(|it| tell!("{it}"));
+            let told = told::done(&learned.lines, args, &command, ended, is_written);
+            told.iter().for_each(|it| tell!("{it}"));
+            if let Some(told) = trust::untrusted(&target.path, &text).filter(|_| is_written) {
+                tell!("dewar: {told}");
+            }
             if !args.domains && !args.merge && !domains.is_empty() {
                 let names = split::names(&domains);
                 tell!(

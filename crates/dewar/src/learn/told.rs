@@ -66,13 +66,17 @@ pub(super) fn done(
     args: &LearnArgs,
     command: &str,
     (status, left): (i32, bool),
+    is_written: bool,
 ) -> Vec<String> {
     let file = args.output.display().to_string();
     let file = if file.contains('/') { file } else { format!("./{file}") };
     let base = visible(args.base());
+    let none = match left {
+        true => format!("no line beyond `{base}` was learned"),
+        false => format!("`{base}` grants all that it used"),
+    };
     let added = match lines.len() {
-        0 if left => format!("no line beyond `{base}` was learned; wrote"),
-        0 => format!("`{base}` grants all that it used; wrote"),
+        0 => format!("{none}; wrote"),
         1 => "learned 1 line, in".to_owned(),
         many => format!("learned {many} lines, in"),
     };
@@ -80,6 +84,11 @@ pub(super) fn done(
         "dewar: the command failed here, too (exit status {status}): what it did not come to was not learned"
     );
     let mut told: Vec<String> = (status != 0).then_some(failed).into_iter().collect();
+    if !is_written {
+        told.push(format!("dewar: {none}; no file was written"));
+        told.push(format!("  dewar run -p {base} -- {}", visible(command)));
+        return told;
+    }
     told.push(format!("dewar: {added} {file}; read it, then"));
     told.push(format!("  dewar run -p {file} -- {}", visible(command)));
     told
@@ -126,9 +135,9 @@ mod tests {
         let command = vec!["npm".into(), "ci".into()];
         let args = LearnArgs::for_run(None, None, command);
         let mut told = left(&settled, &accesses);
-        told.extend(done(&settled.lines, &args, "npm ci", (1, true)));
-        told.extend(done(&[], &args, "npm ci", (0, true)));
-        told.extend(done(&[], &args, "npm ci", (0, false)));
+        told.extend(done(&settled.lines, &args, "npm ci", (1, true), true));
+        told.extend(done(&[], &args, "npm ci", (0, true), true));
+        told.extend(done(&[], &args, "npm ci", (0, false), false));
         crate::screens::screen("learn", |width| {
             told.iter().map(|line| look::folded(line, width) + "\n").collect()
         });

@@ -41,6 +41,8 @@ pub(crate) struct DomainGrants {
     pub(crate) files: Vec<FileGrant>,
     pub(crate) connect: Vec<EndpointGrant>,
     pub(crate) bind: Vec<EndpointGrant>,
+    /// The run has a loopback of its own, and no other network.
+    pub(crate) private_loopback: bool,
     /// It may bind ports of this machine's loopback, and connect to those that the run has bound.
     pub(crate) own_ports: bool,
     /// It may connect to some unix socket by name.
@@ -183,6 +185,7 @@ fn domain(
         files,
         connect: endpoints(&domain.connect),
         bind: endpoints(&domain.bind),
+        private_loopback: compiled.private_loopback == Some(true),
         own_ports: compiled.own_ports,
         unix_sockets: !domain.unix.is_empty(),
         unix_names: domain.unix.clone(),

@@ -165,10 +165,8 @@ fn network(
             "    {GOOD}own      {GOOD:#}ports of 127.0.0.1 and ::1 that the run has bound itself"
         )?;
     } else if domain.connect.is_empty() && domain.bind.is_empty() {
-        writeln!(
-            text,
-            "    {BAD}none{BAD:#}     but a loopback of its own, where the profile asks for one"
-        )?;
+        let own = if domain.private_loopback { "     but a loopback of the run's own" } else { "" };
+        writeln!(text, "    {BAD}none{BAD:#}{own}")?;
     }
     for name in &domain.unix_names {
         writeln!(text, "    {GOOD}connect  {GOOD:#}{}", visible(name))?;

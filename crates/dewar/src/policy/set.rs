@@ -76,6 +76,8 @@ pub(super) fn run(args: &SetArgs) -> anyhow::Result<()> {
     let place = DaemonDirs::of(args.system).context("neither XDG_STATE_HOME nor HOME is set")?;
     let changed = match Administration::connect(&place)?.set(target, &booleans) {
         Err(ClientError::Conflict(why)) => bail!(Failed(why)),
+        // It has no such boolean, or nobody has.
+        Err(ClientError::Refused(why)) => bail!(Usage(why)),
         changed => changed?,
     };
     let text = if args.json { output::json(&changed)? } else { tell(&changed)? };

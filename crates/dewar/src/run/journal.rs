@@ -12,7 +12,7 @@ use crate::control::{Begun, Decisions, Denial, PolicyChange, Status, journal_dir
 use anyhow::{Context as _, bail};
 use cli::failure::Usage;
 use monitor::{Deed, DeedKind, Record, Report};
-use rustix::fs::{AtFlags, unlinkat};
+use rustix::fs::{AtFlags, Dir, DirEntry, unlinkat};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
@@ -72,6 +72,8 @@ pub(crate) struct RunRecord {
     pub(crate) lacking: Vec<(String, u64)>,
     /// What was denied to nobody, and may be why the command failed all the same.
     pub(crate) remarks: Vec<String>,
+    /// That the command was ended at a limit of its profile.
+    pub(crate) time_limit: Option<String>,
     /// What the command names outside of the workspace, and did not see.
     #[serde(default)]
     pub(crate) unseen: Vec<super::unseen::Unseen>,
@@ -149,6 +151,7 @@ impl RunRecord {
                 .map(|(name, count)| ((*name).to_owned(), *count))
                 .collect(),
             remarks: report.remarks.clone(),
+            time_limit: None,
             unfound: BTreeSet::new(),
             kept_out: Vec::new(),
             unseen: Vec::new(),
@@ -242,6 +245,17 @@ impl Journal {
             None => written.is_ok(),
         };
         written
+    }
+
+    /// Whether other runs of this user go on, or have been killed, so that this one may not be the
+    /// last to end.
+    pub(super) fn has_others(&self) -> bool {
+        let is_other = |entry: rustix::io::Result<DirEntry>| {
+            let Ok(entry) = entry else { return false };
+            let is_own = entry.file_name().to_bytes() == self.name.as_bytes();
+            !is_own && Begun::is_one(&self.directory, entry.file_name())
+        };
+        Dir::read_from(&self.directory).is_ok_and(|mut entries| entries.any(is_other))
     }
 
     fn write(&mut self, text: &[u8]) -> anyhow::Result<()> {

@@ -85,6 +85,9 @@ pub(super) fn unknown(run: &str, summaries: &[Summary]) -> anyhow::Error {
     let names = summaries.iter().flat_map(|it| [Some(it.id.as_str()), it.name.as_deref()]);
     let meant = look::did_you_mean(run, names.flatten());
     let run = visible(run);
+    let number =
+        run.parse::<u16>().map(|_| format!(" (`dewar allow {run}` takes numbers of denials)"));
+    let meant = number.unwrap_or(meant);
     Usage(format!(
         "no finished run is called `{run}`{meant}; `dewar runs` lists those that are kept"
     ))

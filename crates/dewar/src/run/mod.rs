@@ -190,24 +190,20 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         unfound,
         kept_out,
         unseen,
+        time_limit: time_limit(report.outcome, &profile.compiled),
         ..record
     };
     let granted = (&*profile.compiled, &profile.documents);
     record.remarks.extend(unseen::remarks(&record, granted, &profile.variables));
+    let has_others = journal.as_ref().is_ok_and(Journal::has_others);
     let kept = journal.and_then(|journal| journal.keep(&record));
-    if report.outcome == CommandStatus::TimedOut {
-        let limit =
-            profile.compiled.limits.time.map(|limit| humantime::format_duration(limit).to_string());
-        tell!(
-            "dewar: the command was ended at its time limit of {} (`limits.time` of {})",
-            limit.unwrap_or_default(),
-            profile.compiled.name
-        );
+    if let Some(line) = &record.time_limit {
+        tell!("dewar: {line}");
     }
     if let CommandStatus::NotExecuted(errno) = report.outcome {
         summary::tell_not_executed(&request.command[0], errno);
     }
-    summary::print(request, &record);
+    summary::print(request, &record, has_others);
     if let Some(error) = report.audit_failure {
         tell!(
             "dewar: decisions are missing from the audit trail, which could not be written: {error}"
@@ -220,6 +216,16 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         );
     }
     Ok(report.outcome)
+}
+
+/// That the command was ended at its time limit, if it was.
+fn time_limit(outcome: CommandStatus, compiled: &profile::Compiled) -> Option<String> {
+    let limit = compiled.limits.time.filter(|_| outcome == CommandStatus::TimedOut)?;
+    Some(format!(
+        "the command was ended at its time limit of {} (`limits.time` of {})",
+        humantime::format_duration(limit),
+        compiled.name
+    ))
 }
 
 /// A name stands for one run at a time.

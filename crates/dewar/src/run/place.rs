@@ -35,7 +35,7 @@ pub(super) fn insist(
     if workspace == Path::new("/") && request.workspace.is_none() {
         bail!(Usage(
             "the working directory is `/`, and the profile would grant all of it as the workspace: name the directory that the \
-             command is about by --workspace (`--workspace /` for all)"
+             command is about by --workspace (`--workspace /` for all), and change to it: --workspace does not"
                 .into()
         ));
     }

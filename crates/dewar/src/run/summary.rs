@@ -10,7 +10,9 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 /// Remarks that are made at the end of a run; `dewar explain` makes all.
 const MOST_REMARKS: usize = 3;
 
-pub(super) fn print(request: &RunRequest, record: &RunRecord) {
+/// Prints it. Where a run `has_others` beside it, it names itself, as another may end before it is
+/// asked about.
+pub(super) fn print(request: &RunRequest, record: &RunRecord, has_others: bool) {
     if request.json {
         if let Ok(text) = serde_json::to_string(&RunDocument::of(record)) {
             tell!("{}", visible(&text));
@@ -26,7 +28,7 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
     for line in lacking(record) {
         tell!("dewar: {line}");
     }
-    if let Some(line) = closing(record) {
+    if let Some(line) = closing(record, has_others) {
         tell!("dewar: {line}");
     }
     if record.status != 0 {
@@ -73,7 +75,7 @@ fn stats(record: &RunRecord) -> String {
 }
 
 /// What was denied, in one line; `None` if there is nothing to say.
-fn closing(record: &RunRecord) -> Option<String> {
+fn closing(record: &RunRecord, has_others: bool) -> Option<String> {
     let Some(denial) = record.likeliest() else {
         let reads = record.unrecorded.iter().any(|layer| layer.starts_with("the envelope"));
         return (reads && record.status != 0).then(|| {
@@ -104,6 +106,8 @@ fn closing(record: &RunRecord) -> Option<String> {
         0 => "the command succeeded all the same; `dewar explain` tells why",
         _ => "`dewar explain` tells why and what would allow it",
     };
+    let call = format!("`dewar explain {}`", visible(record.called()));
+    let ends = if has_others { ends.replace("`dewar explain`", &call) } else { ends.to_owned() };
     Some(format!("{told}; {ends}"))
 }
 
@@ -192,10 +196,16 @@ mod tests {
     #[test]
     fn the_closing_line_names_what_mattered_and_counts_what_was_not_kept() {
         let mut record = record(&[("file", "/home/me/.curlrc"), ("endpoint", "192.0.2.1:443")]);
-        let line = closing(&record).unwrap();
+        let line = closing(&record, false).unwrap();
         assert!(line.contains("denied 100 times;") && line.contains("192.0.2.1:443"), "{line}");
+        record.id = "4k7m2p9x".into();
+        let line = closing(&record, true).unwrap();
+        assert!(
+            line.ends_with("`dewar explain 4k7m2p9x` tells why and what would allow it"),
+            "{line}"
+        );
         record.dropped = 189_900;
-        let line = closing(&record).unwrap();
+        let line = closing(&record, false).unwrap();
         assert!(line.contains("denied 190000 times (189900 of them not kept)"), "{line}");
     }
 
@@ -203,13 +213,13 @@ mod tests {
     fn what_did_no_harm_or_fails_without_dewar_too_is_said_to() {
         let mut record = record(&[("file", "/home/me/.viminfo")]);
         record.status = 0;
-        let line = closing(&record).unwrap();
+        let line = closing(&record, false).unwrap();
         assert!(line.contains("the command succeeded all the same"), "{line}");
         let natively = Record { natively: true, probed: true, ..record.denials[0].record.clone() };
         record.denials[0].record = natively;
-        assert_eq!(closing(&record), None);
+        assert_eq!(closing(&record, false), None);
         record.status = 1;
-        let line = closing(&record).unwrap();
+        let line = closing(&record, false).unwrap();
         assert!(line.contains("you may not either") && !line.contains("would allow"), "{line}");
     }
 
@@ -237,11 +247,11 @@ mod tests {
     #[test]
     fn a_failure_in_mode_fast_is_never_said_to_be_without_denials() {
         let mut record = record(&[]);
-        assert_eq!(closing(&record), None);
+        assert_eq!(closing(&record, false), None);
         record.unrecorded = vec!["the envelope: reading".into()];
-        assert!(closing(&record).unwrap().contains("`--mode all` shows it"));
+        assert!(closing(&record, false).unwrap().contains("`--mode all` shows it"));
         record.status = 0;
-        assert_eq!(closing(&record), None);
+        assert_eq!(closing(&record, false), None);
     }
 
     #[test]

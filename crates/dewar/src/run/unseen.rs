@@ -3,7 +3,7 @@
 //! the system.
 
 use super::{Denial, RunRecord};
-use crate::proposal::asks_for_names;
+use crate::{machine, proposal::asks_for_names};
 use learn::{Judge, Line, Scope};
 use monitor::{DeedKind, Record, visible};
 use profile::{Compiled, Documents, Domain, Environment, Fate, PathRule, ResolvedHost, Variables};
@@ -12,7 +12,7 @@ use std::{
     collections::BTreeSet,
     ffi::OsString,
     os::unix::ffi::OsStrExt as _,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 /// Arguments that are looked at, and what is said of them.
@@ -76,7 +76,7 @@ impl Named {
         let paths = words.filter_map(|(index, word)| {
             let value = word.strip_prefix('-').and_then(|option| option.split_once('='));
             let word = value.map_or(word, |(_, value)| value);
-            let path = directory.join(word);
+            let path = without_dots(&directory.join(word));
             let is_path = word.contains('/') && path.symlink_metadata().is_ok();
             let key = if index == 0 { "files.exec" } else { "files.read" };
             (is_path && !path.starts_with(&variables.workspace)).then_some((key, path))
@@ -90,6 +90,17 @@ impl Named {
         let unseen =
             unseen.map(|(key, path)| Unseen { path: path.clone(), key: (*key).to_owned() });
         unseen.take(MOST_TOLD).collect()
+    }
+}
+
+/// A path without `.` and `..`: what that means depends on where links lead.
+fn without_dots(path: &Path) -> PathBuf {
+    if !path.components().any(|part| part == Component::ParentDir) {
+        return path.components().collect();
+    }
+    match path.parent().zip(path.file_name()) {
+        Some((above, name)) => machine::real(above).join(name),
+        None => machine::real(path),
     }
 }
 
@@ -164,6 +175,8 @@ pub(super) fn remarks(
         let what = "grants nothing of the system: `extends = \"workspace\"` at its top does";
         told.push(format!("the profile extends none, so it {what}"));
     }
+    told.extend(own_profile(record, documents));
+    told.extend(file_limit(record, compiled));
     if record.likeliest().is_none() {
         told.extend(record.unseen.iter().map(|it| it.told(variables)));
         told.extend(unmade(compiled, variables));
@@ -173,6 +186,55 @@ pub(super) fn remarks(
         told.extend(without_sources(record, &compiled.environment));
     }
     told
+}
+
+/// Programs with a shipped profile of their own, which reaches what they need.
+const WITH_PROFILES: [&str; 7] = ["cargo", "git", "go", "npm", "pip", "pnpm", "uv"];
+
+/// That a program which the network was denied has a shipped profile, where the run is under
+/// another.
+fn own_profile(record: &RunRecord, documents: &Documents) -> Option<String> {
+    let is_network = |it: &&Denial| {
+        let class = it.record.tclass.as_str();
+        ["endpoint", "tcp_socket", "udp_socket"].contains(&class)
+    };
+    let denied = record.denials.iter().filter(is_network);
+    let name = denied.filter_map(|it| with_profile(&it.record, &record.command)).next()?;
+    let own = format!("profile {name}");
+    let command = visible(&record.command.join(" "));
+    let is_other = !documents.texts().iter().any(|(text, _)| *text == own);
+    is_other.then(|| {
+        format!(
+            "{name} has a profile that reaches what it needs: `dewar run -p {name} -- {command}`"
+        )
+    })
+}
+
+/// Which of the programs with profiles was denied something: by its name, that of its script, or
+/// the command.
+fn with_profile(record: &Record, command: &[String]) -> Option<&'static str> {
+    let module = command.iter().skip_while(|word| *word != "-m").nth(1);
+    let first = command.first().into_iter().chain(module).map(String::as_str);
+    let comm = record.comm.split(' ').next();
+    let names = [record.program.as_str()].into_iter().chain(comm).chain(first);
+    let mut names = names.map(|name| name.rsplit('/').next().unwrap_or_default());
+    names.find_map(|name| {
+        // `pip3.11`, `git-remote-https`
+        let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let plain = if plain.starts_with("git-") { "git" } else { plain };
+        WITH_PROFILES.into_iter().find(|known| *known == plain)
+    })
+}
+
+/// That a file got as long as the profile lets it get, as far as the status tells.
+fn file_limit(record: &RunRecord, compiled: &Compiled) -> Option<String> {
+    const STATUS: i32 = 128 + rustix::process::Signal::XFSZ.as_raw();
+    (record.status == STATUS && compiled.limits.file_size_bytes.is_some()).then(|| {
+        format!(
+            "exit status {STATUS} is SIGXFSZ: a file was to get longer than `limits.file_size` of {} lets it",
+            compiled.name
+        )
+    })
 }
 
 /// Whether a profile is a file that extends none.
@@ -265,6 +327,22 @@ mod tests {
     }
 
     #[test]
+    fn a_program_with_a_profile_of_its_own_is_known_by_its_name_its_script_or_the_command() {
+        for (program, comm, command, want) in [
+            ("/usr/bin/cargo", "cargo", "make", Some("cargo")),
+            ("/usr/bin/node", "npm ci", "sh -c npm", Some("npm")),
+            ("/usr/bin/python3.11", "pip3.11", "make", Some("pip")),
+            ("/usr/bin/python3.11", "python3", "python3 -m pip install x", Some("pip")),
+            ("/usr/lib/git-core/git-remote-http", "git-remote-http", "make", Some("git")),
+            ("/usr/bin/curl", "curl", "curl go", None),
+        ] {
+            let record = Record { program: program.into(), comm: comm.into(), ..Record::default() };
+            let command: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            assert_eq!(with_profile(&record, &command), want, "{program} {comm}");
+        }
+    }
+
+    #[test]
     fn that_pip_takes_no_sources_is_told_where_pip_was_run() {
         let mut environment = Environment::default();
         let mut record = RunRecord::default();
@@ -288,5 +366,9 @@ mod tests {
         let paths: Vec<_> = named.0.iter().map(|(_, path)| path.as_path()).collect();
         assert_eq!(paths, [Path::new("/usr/lib"), Path::new("/etc")]);
         assert!(named.unseen().is_empty(), "both can be seen");
+        let command = ["ls", "../lib", "bin/../../etc", "bin/..", "bin/../bin/sh"];
+        let named = Named::of(&command.map(OsString::from), Path::new("/usr"), &variables);
+        let paths: Vec<_> = named.0.iter().map(|(_, path)| path.as_path()).collect();
+        assert_eq!(paths, [Path::new("/lib"), Path::new("/etc"), Path::new("/usr")]);
     }
 }

@@ -115,6 +115,15 @@ pub(crate) fn directories(workspace: &Path) -> Vec<&Path> {
     }
 }
 
+/// That a profile which Dewar has written as `text` is not used by a plain `dewar run`, where it is
+/// one that would be.
+pub(crate) fn untrusted(path: &Path, text: &str) -> Option<String> {
+    let is_projects = path.file_name().is_some_and(|name| name == NAME);
+    (is_projects && !super::is_trusted(path, Some(text))).then(|| {
+        "`dewar trust` lets a plain `dewar run` here use it; until then that is refused".into()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

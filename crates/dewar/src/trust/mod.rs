@@ -11,7 +11,7 @@ mod lines;
 mod store;
 mod words;
 
-pub(crate) use find::{NAME, Project, directories, find};
+pub(crate) use find::{NAME, Project, directories, find, untrusted};
 pub(crate) use store::{Hash, Store};
 
 use crate::{

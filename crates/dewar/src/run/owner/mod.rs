@@ -269,6 +269,7 @@ impl Owner {
                 .collect(),
             denied: denials.iter().map(|record| record.count).sum(),
             most_denied: most.map(|r| format!("{} may not {} {}", r.comm, denied(r), r.object)),
+            remarks: control.remarks(),
             ..Counters::default()
         };
         for process in control.processes().unwrap_or_default() {
