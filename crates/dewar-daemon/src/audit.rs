@@ -10,7 +10,7 @@ use cli::{
     failure::Usage,
     output::{self, tell as say},
 };
-use flask::visible;
+use flask::{visible, visible_json};
 use monitor::Record;
 use std::{
     path::Path,
@@ -129,7 +129,7 @@ fn line(entry: &Entry) -> serde_json::Result<String> {
     };
     value["time"] = time(entry.time).into();
     value["run"] = entry.run.clone().into();
-    Ok(visible(&value.to_string()))
+    Ok(visible_json(&value.to_string()))
 }
 
 /// An entry for people.

@@ -10,6 +10,7 @@ use crate::{
 };
 use clap::Args;
 use cli::look;
+use flask::visible_json;
 use monitor::{RevokeMode, visible};
 use profile::{AmendedObject, Amendment, AmendmentKind};
 use screen::{Event, Screen};
@@ -116,7 +117,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<()> {
     for sample in samples(interval, None)? {
         let sample = sample?;
         let text = if args.json {
-            visible(&serde_json::to_string(&sample)?) + "\n"
+            visible_json(&serde_json::to_string(&sample)?) + "\n"
         } else {
             tell(&sample, look::columns().unwrap_or(usize::MAX))?
         };

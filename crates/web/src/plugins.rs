@@ -150,7 +150,7 @@ impl Bindings {
         self.heads.iter().filter(move |binding| {
             let config = &binding.config;
             config.route.as_ref().is_none_or(|route| path.starts_with(route.as_bytes()))
-                && config.media.as_ref().is_none_or(|wanted| wanted == media)
+                && config.media.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(media))
         })
     }
 }

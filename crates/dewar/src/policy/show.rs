@@ -201,7 +201,7 @@ fn grants_beside_files(
 fn json(read: &Read, policy: &Policy) -> anyhow::Result<String> {
     let mut value = serde_json::to_value(Grants::of(&read.compiled, &read.variables))?;
     value["policy"] = serde_json::from_str(&counts(policy, true)?)?;
-    Ok(visible(&value.to_string()) + "\n")
+    Ok(flask::visible_json(&value.to_string()) + "\n")
 }
 
 /// How many of everything a policy has.

@@ -15,7 +15,7 @@ const MOST_REMARKS: usize = 3;
 pub(super) fn print(request: &RunRequest, record: &RunRecord, has_others: bool) {
     if request.json {
         if let Ok(text) = serde_json::to_string(&RunDocument::of(record)) {
-            tell!("{}", visible(&text));
+            tell!("{}", flask::visible_json(&text));
         }
         return;
     }

@@ -32,13 +32,16 @@ impl Responder {
         Ok(answer)
     }
 
-    /// The type of what is answered.
+    /// The type of what is answered, in small letters.
     fn media(&self) -> Option<String> {
-        let line = self.fields.split(|byte| *byte == b'\n');
-        let line =
-            line.map(<[u8]>::trim_ascii).find_map(|line| line.strip_prefix(b"Content-Type: "));
-        let text = std::str::from_utf8(line?).ok()?;
-        Some(text.split(';').next().unwrap_or_default().to_owned())
+        let mut lines = self.fields.split(|byte| *byte == b'\n');
+        // However a handler writes it: clients read it so.
+        let value = lines.find_map(|line| {
+            let (name, value) = line.split_at_checked(line.iter().position(|b| *b == b':')?)?;
+            name.eq_ignore_ascii_case(b"content-type").then_some(&value[1..])
+        });
+        let text = std::str::from_utf8(value?).ok()?;
+        Some(text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
     }
 
     fn rewrite(

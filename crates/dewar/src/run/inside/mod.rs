@@ -3,8 +3,8 @@
 //! The kernel lets a process have one supervisor of its calls, so a second monitor cannot decide
 //! inside the first (docs/decisions/inside.md). A run that asks for the profile which holds already
 //! gets its command started in the run around it, where that profile decides, unless policy has
-//! changed since. For any other, the monitor around it decides by both ([`enter`]). What cannot be held so is refused by name, before
-//! anything is started.
+//! changed since. For any other, the monitor around it decides by both ([`enter`]). What cannot be
+//! held so is refused by name, before anything is started.
 
 mod enter;
 
