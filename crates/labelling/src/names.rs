@@ -52,8 +52,8 @@ impl Names {
         (0..parts.len()).rev().find_map(found)
     }
 
-    /// Whether one of these names stands somewhere in `path` below one of `outer`. Unless `deep`, it
-    /// must end the path.
+    /// Whether one of these names stands somewhere in `path` below one of `outer`. Unless `deep`,
+    /// it must end the path.
     #[must_use]
     pub fn is_below(&self, outer: &Self, path: &Path, deep: bool) -> bool {
         let mut ends = path.ancestors().take(if deep { usize::MAX } else { 1 });

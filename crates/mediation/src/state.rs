@@ -55,7 +55,8 @@ impl MonitorState {
         }
         let policy = self.policy.load();
         let exactness = &policy.exactness;
-        // Where there are several domains, one may have led another by a link before it was entered.
+        // Where there are several domains, one may have left a link for another that is entered
+        // later.
         let are_alike = self.subjects.are_alike() && self.subjects.policy_has_one_domain();
         if are_alike { exactness.first } else { exactness.all }
     }

@@ -8,8 +8,8 @@ use wasmparser::{BlockType, Operator, Parser, Payload};
 const MAX_LOOPS: usize = 128;
 /// Blocks, loops and conditions of one function.
 const MAX_BLOCKS: usize = 10_000;
-/// Values that ways hand on: of each block and branch its parameters and results, and every local of
-/// the function. Of one function, and of all: 100 bytes of the compiler's memory each.
+/// Values that ways hand on: of each block and branch its parameters and results, and every local
+/// of the function. Of one function, and of all: 100 bytes of the compiler's memory each.
 const MAX_VALUES: u64 = 4_000_000;
 const MAX_ALL_VALUES: u64 = 16_000_000;
 /// Functions; segments of data and of tables; exports.

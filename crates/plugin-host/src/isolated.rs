@@ -222,7 +222,8 @@ impl Isolated {
         }
     }
 
-    /// Takes away what was put in front of the last reply: it is of an answer that others made, too.
+    /// Takes away what was put in front of the last reply: it is of an answer that others made,
+    /// too.
     fn clear_head(&mut self) {
         let head = std::mem::take(&mut self.head);
         if let Some(place) = self.memory.data_mut(&mut self.store).get_mut(head) {

@@ -219,11 +219,9 @@ fn started_again<'a>(profile: &'a Compiled, into: &str) -> Vec<Option<&'a str>> 
 
 #[test]
 fn a_manager_that_a_manager_starts_has_none_of_its_rights() {
-    for (name, manager, started) in [
-        ("npm", "npm", &["started"][..]),
-        ("pnpm", "npm", &["started"]),
-        ("go", "go", &["nested"]),
-    ] {
+    for (name, manager, started) in
+        [("npm", "npm", &["started"][..]), ("pnpm", "npm", &["started"]), ("go", "go", &["nested"])]
+    {
         let profile = shipped_profile(name);
         let led = started_again(&profile, manager);
         assert!(!led.is_empty(), "{name}");

@@ -37,6 +37,7 @@ mod answer;
 mod caller;
 mod execs;
 pub mod flight;
+mod found;
 mod fs_state;
 mod inject;
 mod kept_number;
@@ -55,6 +56,7 @@ mod targets;
 pub use answer::{Answer, CallResult};
 pub use caller::Caller;
 pub use execs::{Awaited, Execs};
+pub use found::Found;
 pub use fs_state::FsState;
 pub use inject::{Call, Injector};
 pub use kept_number::KeptNumber;
@@ -64,8 +66,8 @@ pub use on_behalf::OnBehalf;
 pub use pending::PendingCalls;
 pub use quiesce::{HoldThread, Quiesce};
 pub use resolve::{
-    Found, Name, resolve, resolve_for_caller, resolve_within, walk, walk_for_caller,
-    walk_no_magiclinks, walk_to_create,
+    Name, resolve, resolve_for_caller, resolve_within, walk, walk_for_caller, walk_no_magiclinks,
+    walk_to_create,
 };
 pub use stop::{PAUSE, Stopped, can_be_held_up, end_held_up_execs, is_alive, is_running, lives};
 pub use sys::{

@@ -5,7 +5,7 @@
 //! `/proc/self` is the program's, magic links are followed only where the program may look, and
 //! what comes back is a descriptor, so nothing can be swapped between decision and use.
 
-use crate::caller::Caller;
+use crate::{caller::Caller, found::Found};
 use proc::{Identity, path_of};
 use realpath::path_from;
 use rustix::{
@@ -97,36 +97,6 @@ pub fn resolve_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>,
 pub fn walk_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>, bool) {
     let mut is_own = false;
     (walk_with(caller, name, &mut is_own, Rules::default()), is_own)
-}
-
-/// Where a walk ended.
-#[derive(Debug, Default)]
-pub struct Found {
-    /// The directory that holds the last component, and that component; absent where a magic link
-    /// ended the walk or the path names a directory by `.`, `..` or `/`.
-    pub entry: Option<(OwnedFd, OsString)>,
-    /// The object itself, if it exists, as an `O_PATH` descriptor.
-    pub object: Option<OwnedFd>,
-    /// The process whose `/proc/PID` the object lies in, by its PID in the sandbox, unless it is
-    /// the caller.
-    pub process: Option<u32>,
-    /// The path ended in a slash: only a directory will do.
-    pub wants_dir: bool,
-    /// The descriptor of the caller by whose link in `/proc` the walk ended.
-    pub descriptor: Option<i32>,
-}
-
-impl Found {
-    /// The object: `ENOENT` if there is none, `ENOTDIR` if the path wants a directory and this is
-    /// something else.
-    pub fn existing(self) -> Result<OwnedFd> {
-        let object = self.object.ok_or(Errno::NOENT)?;
-        if !self.wants_dir {
-            return Ok(object);
-        }
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(&object)?.st_mode);
-        if kind.is_dir() { Ok(object) } else { Err(Errno::NOTDIR) }
-    }
 }
 
 struct Walk<'a> {

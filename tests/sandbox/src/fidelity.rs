@@ -30,7 +30,6 @@ pub(crate) const CASES: &[&[Case]] = &[cases![
     every_decision_is_written_on_demand,
     fast_mode_gives_the_same_results,
     odd_arguments_are_answered_as_by_the_kernel,
-    a_thread_may_run_where_it_may_run_however_many_files_it_opens,
 ]];
 
 fn words(words: &[&str]) -> Vec<std::ffi::OsString> {
@@ -397,17 +396,4 @@ END"#;
         "extends = 'workspace'\n[network]\nconnect = ['127.0.0.1:*', '127.0.0.1:*/udp']\nbind = ['127.0.0.1:0', '[::1]:0']\n",
     );
     stage.same(script).profile(&profile).check();
-}
-
-fn a_thread_may_run_where_it_may_run_however_many_files_it_opens(stage: &Stage) {
-    let script = r#"echo > file; python3 - <<'END'
-import os
-before = os.sched_getaffinity(0)
-for allowed in [before, {min(before)}, {max(before)}, before]:
-    os.sched_setaffinity(0, allowed)
-    for _ in range(2000):
-        os.close(os.open('file', os.O_RDONLY))
-        assert os.sched_getaffinity(0) == allowed, (os.sched_getaffinity(0), allowed)
-END"#;
-    stage.same(script).check();
 }

@@ -221,7 +221,8 @@ fn insist_on_guard(profile: &str, own: &[&str]) -> anyhow::Result<()> {
 }
 
 /// What the hooks call. Where it fails, the agent runs nothing: exit status 2 says so to both. Its
-/// path is whole: in `PATH`, directories of the project may come first, whose entries commands make.
+/// path is whole: in `PATH`, directories of the project may come first, in which commands make
+/// entries.
 fn hook_command(program: &str, profile: &str) -> String {
     format!("{}{OURS}{profile} || exit 2", quoted(program))
 }

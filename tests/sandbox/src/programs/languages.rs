@@ -10,6 +10,7 @@ pub(super) const CASES: &[Case] = cases![
     perl_reads_writes_and_forks,
     strace_watches_a_program_inside,
     gdb_stops_a_program_inside,
+    a_python_thread_may_run_where_it_may_however_many_files_it_opens,
 ];
 
 fn python_makes_a_virtual_environment(stage: &Stage) {
@@ -136,4 +137,17 @@ fn gdb_stops_a_program_inside(stage: &Stage) {
         .does_without(&["/mem"])
         .before("echo 'int twice(int x) { return 2 * x; } int main(void) { return twice(21); }' > p.c; gcc -g -o p p.c")
         .check();
+}
+
+fn a_python_thread_may_run_where_it_may_however_many_files_it_opens(stage: &Stage) {
+    let script = r#"echo > file; python3 - <<'END'
+import os
+before = os.sched_getaffinity(0)
+for allowed in [before, {min(before)}, {max(before)}, before]:
+    os.sched_setaffinity(0, allowed)
+    for _ in range(2000):
+        os.close(os.open('file', os.O_RDONLY))
+        assert os.sched_getaffinity(0) == allowed, (os.sched_getaffinity(0), allowed)
+END"#;
+    stage.same(script).check();
 }
