@@ -91,14 +91,14 @@ fn who_writes_a_file_where_programs_outside_look_is_not_granted_the_directory() 
 fn a_workspace_is_learned_from_where_the_home_lies_in_a_directory_that_runs_have_for_themselves() {
     let home = Home::new_in("/tmp");
     let script = "pwd; cat input; cat ~/.ssh/id_ed25519; echo x > out";
-    let learn = ["learn", "--", "sh", "-c", script];
-    let run = ["run", "--no-daemon", "-p", "./dewar.toml", "--", "sh", "-c", script];
+    let learn = ["learn", "-o", "l.toml", "--", "sh", "-c", script];
+    let run = ["run", "--no-daemon", "-p", "./l.toml", "--", "sh", "-c", script];
     for words in [&learn[..], &run] {
         let said = home.say(words);
         let want = format!("{}\ninput", home.work().display());
         assert_eq!((said.status, said.out), (0, want), "{}", said.err);
     }
-    let learned = entries(&home.profile());
+    let learned = entries(&fs::read_to_string(home.work().join("l.toml")).unwrap());
     assert!(learned.iter().all(|(_, value)| !value.contains(".ssh")), "{learned:?}");
 }
 

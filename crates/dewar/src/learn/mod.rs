@@ -88,6 +88,11 @@ pub(crate) struct LearnArgs {
 }
 
 impl LearnArgs {
+    /// Whether the profile goes where plain `dewar run` finds it.
+    fn is_of_project(&self) -> bool {
+        self.output.file_name().is_some_and(|name| name == trust::NAME)
+    }
+
     /// What `dewar run --learn` asks for.
     pub(crate) fn for_run(
         profile: Option<String>,
@@ -166,8 +171,9 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     left.iter().chain(&more).for_each(|line| tell!("{line}"));
     match &target {
         Some(target) => {
-            // A file that says nothing would only have to be trusted.
-            let is_written = !learned.lines.is_empty() || target.before.is_some();
+            // A project's file that says nothing would only have to be trusted.
+            let is_written =
+                !learned.lines.is_empty() || target.before.is_some() || !args.is_of_project();
             if is_written {
                 target.write(&text, Author::Learn)?;
             }
@@ -281,9 +287,8 @@ fn insist_on_trust(args: &LearnArgs, target: &Target, here: &Path) -> anyhow::Re
             visible(named)
         )));
     }
-    let is_projects = args.output.file_name().is_some_and(|name| name == trust::NAME);
     let is_trusted = || trust::is_trusted(&target.path, target.before.as_deref());
-    if is_projects && !is_trusted() && !target.is_made_here()? {
+    if args.is_of_project() && !is_trusted() && !target.is_made_here()? {
         bail!(Usage(format!(
             "{shown} is the word of this project, and you have not trusted it; nothing was started.\n  dewar trust             \
              shows what it grants, and asks\n  dewar learn -o FILE     learns into another file"
