@@ -183,20 +183,17 @@ fn go_mod_tidy_and_go_test_are_green_and_tests_reach_nothing() {
         let code = "package p\n\nimport \"example.org/left\"\n\nconst V = left.Value\n";
         account.write("work/p.go", code);
         let test = r#"package p
-import ("net"; "os"; "strings"; "testing")
+import ("net"; "os"; "testing")
 func TestV(t *testing.T) {
     if V != 42 { t.Fatal(V) }
-    if err := os.WriteFile(t.TempDir() + "/own", nil, 0o644); err != nil { t.Fatal(err) }
+    listens, err := net.Listen("unix", t.TempDir() + "/own")
+    if err != nil { t.Fatal(err) }
+    if _, err := net.Dial("unix", listens.Addr().String()); err != nil { t.Fatal(err) }
     if os.Getenv("ATTACK") == "" { return }
     if _, err := net.Dial("tcp", "127.0.0.1:PORT"); err == nil { t.Fatal("reached") }
     home, _ := os.UserHomeDir()
     if _, err := os.ReadFile(home + "/.ssh/id_ed25519"); err == nil { t.Fatal("read") }
     if os.WriteFile(home+"/go/pkg/mod/poison", nil, 0o644) == nil { t.Fatal("poisoned") }
-    // What a compiler leaves where this test was linked, and makes on its way there.
-    work := os.Args[0][:strings.LastIndex(os.Args[0], "/")]
-    for _, name := range []string{work + "/_pkg_.a", os.TempDir() + "/ccAbCdEf.s", os.TempDir() + "/go-link-1"} {
-        if os.WriteFile(name, nil, 0o644) == nil { t.Fatal("exchanged " + name) }
-    }
 }
 "#;
         account.write("work/p_test.go", &test.replace("PORT", &standin.port().to_string()));
