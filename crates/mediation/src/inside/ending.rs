@@ -4,7 +4,7 @@ use super::Inside;
 use crate::{state::MonitorState, subject};
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    io::{Errno, Result, retry_on_intr},
+    io::{Errno, Result},
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 use std::{
@@ -26,8 +26,8 @@ pub(super) fn end_with(inside: &Arc<Inside>, pid: u32, number: u32) -> Result<()
     let command = pidfd_open(number_of(pid)?, PidfdFlags::empty())?;
     let inside = Arc::clone(inside);
     let wait = move || {
-        let ended = wait_for(&command);
-        if let (Ok(()), Some(serving)) = (ended, inside.serving.get()) {
+        wait_for(&command);
+        if let Some(serving) = inside.serving.get() {
             (serving.end)(number);
         }
     };
@@ -35,19 +35,22 @@ pub(super) fn end_with(inside: &Arc<Inside>, pid: u32, number: u32) -> Result<()
     thread.spawn(wait).map(drop).map_err(|_| Errno::AGAIN)
 }
 
-fn wait_for(process: &OwnedFd) -> Result<()> {
+fn wait_for(process: &OwnedFd) {
     let mut ended = [PollFd::new(process, PollFlags::IN)];
-    retry_on_intr(|| poll(&mut ended, None)).map(drop)
+    while poll(&mut ended, None).is_err() {
+        sleep(LONG_PAUSE);
+    }
 }
 
 /// Ends all processes under layer `number`. Returns when two looks in turn have found none: one
-/// that is born during the first has a parent in it, or is in the second.
+/// that is born during the first has a parent in it, or is in the second. Where nothing can be
+/// seen, as there are no descriptors left, it looks again.
 pub fn end_layer(state: &MonitorState, number: u32) {
     let (mut pause, mut found_none) = (SHORT_PAUSE, 0);
     while found_none < 2 {
-        let Ok(pids) = state.targets.tree.proc.pids() else { return };
-        let left = pids.into_iter().filter(|pid| end(state, *pid, number)).count();
-        if left == 0 {
+        let pids = state.targets.tree.proc.pids();
+        let left = pids.map(|pids| pids.into_iter().filter(|pid| may_be_left(state, *pid, number)));
+        if left.is_ok_and(|left| left.count() == 0) {
             found_none += 1;
         } else {
             found_none = 0;
@@ -57,18 +60,24 @@ pub fn end_layer(state: &MonitorState, number: u32) {
     }
 }
 
-/// Ends process `pid` if it is under layer `number`, and says whether it was and had not ended.
-fn end(state: &MonitorState, pid: u32, number: u32) -> bool {
-    // Held first: what is found out about the number is true of this process, or it has ended.
-    let Ok(process) = number_of(pid).and_then(|it| pidfd_open(it, PidfdFlags::empty())) else {
-        return false;
-    };
-    let tree = &state.targets.tree;
-    let has_ended = |pid| tree.proc.stat(pid).is_ok_and(|it| matches!(it.state, 'Z' | 'X'));
-    if !tree.is_inside(pid) || !is_under(state, pid, number) || has_ended(pid) {
+/// Ends process `pid` if it is under layer `number`. Whether it is still to be looked for.
+fn may_be_left(state: &MonitorState, pid: u32, number: u32) -> bool {
+    if !is_under(state, pid, number) {
         return false;
     }
-    let _ = pidfd_send_signal(process, Signal::KILL);
+    // Held first: what is found out about the number is true of this process, or it has ended.
+    let process = match number_of(pid).and_then(|it| pidfd_open(it, PidfdFlags::empty())) {
+        Ok(process) => process,
+        Err(error) => return error != Errno::SRCH,
+    };
+    let tree = &state.targets.tree;
+    let has_ended = tree.proc.stat(pid).is_ok_and(|it| matches!(it.state, 'Z' | 'X'));
+    if has_ended || tree.is_outside(pid) {
+        return false;
+    }
+    if tree.is_inside(pid) && is_under(state, pid, number) {
+        let _ = pidfd_send_signal(process, Signal::KILL);
+    }
     true
 }
 
