@@ -118,6 +118,25 @@ impl Domain {
         self.from.iter().flatten().any(|domain| domain.value == name)
     }
 
+    /// Whether what this domain knows is no secret from domain `other`, by what profiles grant:
+    /// `other` has all its rights, and nothing is kept from `other` alone.
+    pub(crate) fn may_tell(&self, other: &Self) -> bool {
+        fn are_in<T: PartialEq>(some: &[T], all: &[T]) -> bool {
+            some.iter().all(|it| all.contains(it))
+        }
+        let rights = |of: &Self, restrict: bool| {
+            let entries = of.entries.iter().filter(|it| it.list.restricts() == restrict);
+            entries.map(|it| (it.list, it.place)).collect::<Vec<_>>()
+        };
+        let endpoints = |of: &Self| {
+            of.network.iter().map(|it| (it.direction, it.place)).collect::<Vec<_>>()
+        };
+        self.name == other.name
+            || are_in(&rights(self, false), &rights(other, false))
+                && are_in(&rights(other, true), &rights(self, true))
+                && are_in(&endpoints(self), &endpoints(other))
+    }
+
     /// The protocols of netlink that it may use, and where that is said.
     pub(crate) fn netlink(&self) -> Option<(TextSpan, &[String])> {
         let netlink = self.netlink.as_ref().filter(|netlink| !netlink.value.is_empty())?;

@@ -1,7 +1,12 @@
 /* The program of a domain that may change DIRECTORY, which its caller may not. With nothing else, it says by the real name that
-   it may; with "write" or "read", what the links of its caller lead it to. */
+   it may; with "write" or "read", what the links of its caller lead it to; with "connect" and a port, whether it reaches its
+   caller there, and at the socket "served". */
 #include "attack.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/xattr.h>
 
 static int by_name(const char *directory) {
@@ -43,8 +48,21 @@ static void write_by_links(void) {
     must_fail("setxattr", setxattr("file", "user.x", "x", 1, 0));
 }
 
+static void connect_to_caller(int port) {
+    struct sockaddr_in ip = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_un file = {.sun_family = AF_UNIX, .sun_path = "served"};
+    must_fail("connect to a port", connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&ip, sizeof ip));
+    must_fail("connect to a socket", connect(socket(AF_UNIX, SOCK_STREAM, 0), (void *)&file, sizeof file));
+    ip.sin_addr.s_addr = htonl(INADDR_ANY);
+    must_fail("connect to no address", connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&ip, sizeof ip));
+}
+
 int main(int argc, char **argv) {
     if (argc < 3) return by_name(argv[1]);
+    if (argc > 3) {
+        connect_to_caller(atoi(argv[3]));
+        return 0;
+    }
     if (!strcmp(argv[2], "read")) read_by_links();
     else write_by_links();
     return 0;

@@ -25,6 +25,7 @@ pub(crate) const CASES: &[Case] = cases![
     reading_what_a_process_of_another_domain_leaves,
     meeting_another_domain_in_shared_memory,
     leading_another_domain_by_links,
+    leading_another_domain_to_a_server,
 ];
 
 /// The same files for both, but for one that only the vault may write.
@@ -210,4 +211,17 @@ fn leading_another_domain_by_links(stage: &Stage) {
     let reads = stage.command(stage.call(&profile), "lead_deputy", &[kept, "read"]);
     held(&{ reads }.output().expect("start `dewar`"));
     assert_eq!(std::fs::read_to_string(&file).expect("the file"), "untouched");
+}
+
+/// A domain that knows more tells nothing to a server of one that knows less, wherever its caller
+/// has it connect to: by a proxy that a project's file names.
+fn leading_another_domain_to_a_server(stage: &Stage) {
+    stage.program("work/deputy", "deputy");
+    let file = stage.file("kept/file", "untouched");
+    let kept = file.parent().expect("a directory").to_str().expect("UTF-8");
+    let profile = stage.profile(
+        "[network]\nconnect = [\"192.0.2.1:9\"]\nloopback = \"own\"\n\
+         [domains.deputy]\nexec = [\"${workspace}/deputy\"]\nfiles.read = [\"${home}/kept/\"]",
+    );
+    stage.holds(&profile, "serve_deputy", &[kept]);
 }

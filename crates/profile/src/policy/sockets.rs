@@ -78,7 +78,8 @@ pub(crate) fn write(
             if let Some(place) = own_ports(profile, clauses, index) {
                 out.allow(Some(place), name, "self", TCP);
                 out.allow(Some(place), name, "self", OWN_PORTS);
-                for owner in types {
+                let owners = profile.domains.iter().zip(types);
+                for (_, owner) in owners.filter(|(owner, _)| domain.may_tell(owner)) {
                     out.allow(Some(place), name, owner, OWN_PORTS_CONNECT);
                 }
             }
