@@ -57,6 +57,23 @@ fn what_leads_elsewhere_is_told_wherever_it_comes_to_lie() {
 }
 
 #[test]
+fn what_a_link_of_a_trusted_name_leads_to_is_told() {
+    let home = Home::new();
+    for directory in ["repo/.venv/bin", "repo/envs"] {
+        fs::create_dir_all(home.path(directory)).unwrap();
+    }
+    for (target, link) in [("rules", "Makefile"), ("../../interpreter", ".venv/bin/python")] {
+        symlink(target, home.path(&format!("repo/{link}"))).unwrap();
+    }
+    for file in ["rules", "interpreter", "notes"] {
+        fs::write(home.path(&format!("repo/{file}")), "").unwrap();
+    }
+    let told = report(&home, "/bin:/usr/bin", "echo > rules; echo > interpreter; echo > notes");
+    assert!(told.contains("/repo/rules ") && told.contains("/repo/interpreter "), "{told}");
+    assert!(!told.contains("/repo/notes "), "{told}");
+}
+
+#[test]
 fn what_is_removed_hides_nothing_that_is_left() {
     let home = Home::new();
     fs::create_dir(home.path("repo/bin")).unwrap();

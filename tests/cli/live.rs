@@ -320,9 +320,12 @@ fn a_run_that_goes_on_is_explained_with_the_numbers_that_allow_takes() {
     let run = run(&home, &["--ask"], script);
     await_file(&home, "ready");
     let said = text(&home.say(&["explain", "it"]).stdout);
-    let at = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part}: {said}"));
-    assert!(at("it goes on") < at("[1] cat"), "{said}");
-    assert!(at("notes.txt\n") < at("[2] cat") && at("[2] cat") < at("plans.txt, 3 times"));
+    let shows = |said: &str| {
+        let at = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part}: {said}"));
+        assert!(at("[2] cat") < at("plans.txt, 3 times") && at("plans.txt") < at("[1] cat"));
+    };
+    shows(&said);
+    assert!(said.contains("it goes on"), "{said}");
     assert!(said.contains("`dewar allow it N --once`"), "{said}");
     let json = home.say(&["explain", "it", "--json"]).stdout;
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
@@ -340,4 +343,32 @@ fn a_run_that_goes_on_is_explained_with_the_numbers_that_allow_takes() {
     end(run);
     let said = text(&home.say(&["explain"]).stdout);
     assert!(said.starts_with("`sh -c"), "{said}");
+    // The numbers are the same when it has ended.
+    shows(&said);
+}
+
+/// A run can put a link in the place of what is to be taken from it, and others have links there.
+#[test]
+fn what_a_link_leads_to_is_taken_with_it_and_given_back() {
+    let home = Home::new();
+    let script = "mkdir keys; echo text > keys/k; mv keys .k; ln -s .k keys; exec 3< keys/k; touch ready; \
+                  while [ ! -e taken ]; do sleep 0.05; done; cat <&3; cat keys/k .k/k; touch tried; \
+                  while [ ! -e given ]; do sleep 0.05; done; cat .k/k";
+    let run = run(&home, &["--mode", "all"], script);
+    await_file(&home, "ready");
+    let work = |name: &str| home.path().join("work").join(name);
+    let keys = work("keys").display().to_string();
+    let said = home.say(&["revoke", "it", "--file", &keys]);
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    assert!(text(&said.stdout).contains("/.k, where "), "{}", text(&said.stdout));
+    fs::write(work("taken"), "").unwrap();
+    await_file(&home, "tried");
+    let said = home.say(&["grant", "it", "--file", &keys]);
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    // What was taken by no link is given by none.
+    std::os::unix::fs::symlink(home.path().join("notes.txt"), work("notes")).unwrap();
+    let said = home.say(&["grant", "it", "--file", &work("notes").display().to_string()]);
+    assert!(!said.status.success() && text(&said.stderr).contains("leads by symbolic links"));
+    fs::write(work("given"), "").unwrap();
+    assert_eq!(end(run), "text\n");
 }

@@ -44,16 +44,9 @@ impl Denials {
 
     /// In the order in which each was denied first: what comes later changes no place of these, but
     /// for the last ones of too many.
-    pub(crate) fn in_order(&self) -> Vec<Record> {
+    pub(crate) fn all(&self) -> Vec<Record> {
         let last = self.last.iter().map(|(_, record)| record);
         self.first.values().chain(last).cloned().collect()
-    }
-
-    /// The most frequent first.
-    pub(crate) fn all(&self) -> Vec<Record> {
-        let mut all = self.in_order();
-        all.sort_by(|a, b| b.count.cmp(&a.count).then(a.time.total_cmp(&b.time)));
-        all
     }
 }
 
@@ -110,8 +103,8 @@ mod tests {
             let record = Record { object: name.into(), ..Record::default() };
             denials.keep((question, perm::file::READ, name.into()), record);
         }
-        let names = |all: Vec<Record>| all.iter().map(|it| it.object.clone()).collect::<String>();
-        assert_eq!((names(denials.in_order()), names(denials.all())), ("abc".into(), "cba".into()));
+        let names = denials.all().iter().map(|it| it.object.clone()).collect::<String>();
+        assert_eq!(names, "abc");
     }
 
     #[test]

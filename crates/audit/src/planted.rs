@@ -36,6 +36,8 @@ pub struct Watch {
     pub inside: PathBuf,
     /// What is about the sandbox alone: nobody outside looks there.
     pub private: Vec<PathBuf>,
+    /// Links that were there with such a name: what each leads by, and to, with the link.
+    pub led: HashMap<PathBuf, PathBuf>,
 }
 
 /// Something that was made or changed.
@@ -358,6 +360,18 @@ impl Watch {
     }
 
     fn why_name(&self, path: &Path) -> Option<Why> {
+        let by_link = |above: &Path| {
+            let (link, rest) = (self.led.get(above)?, path.strip_prefix(above).ok()?);
+            // Joining nothing would add a slash.
+            let is_it = rest.as_os_str().is_empty();
+            self.why_own_name(&if is_it { link.clone() } else { link.join(rest) })
+        };
+        self.why_own_name(path).or_else(|| path.ancestors().find_map(by_link))
+    }
+
+    /// The same, by no link.
+
+    fn why_own_name(&self, path: &Path) -> Option<Why> {
         let by_name = || self.files.find(path, false).map(Why::File);
         self.trees.find(path, true).map(Why::Tree).or_else(by_name).or_else(|| {
             let directory = path.parent()?;

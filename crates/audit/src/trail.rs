@@ -133,16 +133,11 @@ impl Audit {
         }
     }
 
-    /// The denials of this run, the most frequent first, and how many more there were than are
-    /// kept.
+    /// The denials of this run, each in the place that it has had since it came first, and how many
+    /// more there were than are kept.
     pub fn denials(&self) -> (Vec<Record>, u64) {
         let denials = self.lock();
         (denials.all(), denials.dropped)
-    }
-
-    /// The denials of this run so far, in the order in which each was denied first.
-    pub fn denials_in_order(&self) -> Vec<Record> {
-        self.lock().in_order()
     }
 
     /// Why some decision is missing from where it was to be written, if one is.

@@ -2,13 +2,15 @@
 
 use crate::{
     control::{Request, Run, RunArg},
+    failure::Failed,
     machine, receipt,
 };
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::Args;
 use monitor::RevokeMode;
 use profile::{AmendedObject, Amendment, AmendmentKind};
-use std::{path::Path, time::SystemTime};
+use realpath::RealPaths;
+use std::path::{Path, PathBuf};
 
 /// What is taken or given: exactly one of these.
 #[derive(Debug, Args)]
@@ -64,7 +66,7 @@ impl Amend<'_> {
     pub(crate) fn carry_out(&self) -> anyhow::Result<()> {
         let mut run = Run::find(self.run)?;
         let (domain, object) = (self.object.domain.clone(), self.object.object()?);
-        let mut amendment = Amendment { when: SystemTime::now(), kind: self.kind, domain, object };
+        let mut amendment = Amendment::new(self.kind, domain, object);
         resolve(&mut amendment);
         let glob = match (&amendment.kind, &amendment.object) {
             (AmendmentKind::Revoke, AmendedObject::Files(glob) | AmendedObject::Write(glob)) => {
@@ -72,11 +74,27 @@ impl Amend<'_> {
             }
             _ => None,
         };
+        let led = match (&amendment.kind, &amendment.object) {
+            (AmendmentKind::Grant, AmendedObject::Files(glob) | AmendedObject::Write(glob)) => {
+                led(glob)
+            }
+            _ => None,
+        };
         let change = run.change(Request::Amend(amendment, self.mode))?;
         if let Some(remark) = glob.and_then(|glob| not_met(&glob)) {
             crate::output::tell!("dewar: {remark}");
         }
-        receipt::print(&change, self.json)
+        receipt::print(&change, self.json)?;
+        match &led {
+            Some((path, real)) if !change.what.contains(&real.display().to_string()) => {
+                bail!(Failed(format!(
+                    "`{path}` leads by symbolic links to `{}`, which is not given: a grant gives what lies at its own path. Name \
+                     that one, if you mean it",
+                    real.display()
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -126,6 +144,13 @@ fn not_met(glob: &str) -> Option<String> {
         )),
         None => None,
     }
+}
+
+/// The path that a pattern stands for, and where links lead it.
+fn led(glob: &str) -> Option<(String, PathBuf)> {
+    let path = plain(glob).filter(|path| path.starts_with('/') && !path.starts_with("/proc/"))?;
+    let real = RealPaths::new().existing_part(Path::new(&path));
+    (real != Path::new(&path)).then_some((path, real))
 }
 
 /// The path that a pattern stands for, if it stands for one.

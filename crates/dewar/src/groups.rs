@@ -1,7 +1,10 @@
 //! Many denials as few: those of a kind whose objects lie together are told as one, by a pattern.
 
 use crate::run::Denial;
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+};
 
 /// Objects of one kind that are told one by one.
 const FEW: usize = 3;
@@ -44,7 +47,7 @@ impl Group<'_> {
 /// What makes denials one kind: all but the object, and how often.
 type Kind<'a> = (&'a str, &'a str, &'a str, &'a str, Vec<&'a str>, &'a [String], bool);
 
-/// The groups in the order of their first members.
+/// The groups, what was denied most often first.
 pub(crate) fn groups(denials: &[Denial]) -> Vec<Group<'_>> {
     let mut kinds: HashMap<Kind<'_>, Vec<(usize, &Denial)>> = HashMap::new();
     for (index, denial) in denials.iter().enumerate() {
@@ -62,7 +65,7 @@ pub(crate) fn groups(denials: &[Denial]) -> Vec<Group<'_>> {
         kinds.entry(kind).or_default().push((index + 1, denial));
     }
     let mut groups: Vec<Group<'_>> = kinds.into_values().flat_map(split).collect();
-    groups.sort_by_key(|group| group.members[0].0);
+    groups.sort_by_key(|group| (Reverse(group.times()), group.members[0].0));
     groups
 }
 

@@ -63,6 +63,14 @@ impl Links {
         Ok(places.filter(is_led_past).collect())
     }
 
+    /// What each of the links leads by, and to, with the link.
+    pub(crate) fn ways(&self) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+        self.found().iter().flat_map(|link| {
+            let way = realpath::way(link).into_iter().map(|place| fixed_path(&place).to_owned());
+            way.filter(move |place| place != link).map(|place| (place, link.clone()))
+        })
+    }
+
     fn found(&self) -> &[PathBuf] {
         self.found.get_or_init(|| {
             let mut links = Vec::new();
@@ -75,7 +83,7 @@ impl Links {
 /// The first components of guarded names, in small letters.
 fn tops() -> BTreeSet<String> {
     let guarded = host_trusted()
-        .filter(|name| !matches!(name.level, GuardLevel::Report | GuardLevel::But))
+        .filter(|name| name.level != GuardLevel::But)
         .filter_map(|name| name.name.split('/').next());
     guarded.map(str::to_ascii_lowercase).collect()
 }

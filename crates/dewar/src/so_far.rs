@@ -8,7 +8,7 @@ use anyhow::bail;
 use monitor::visible;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// What is on record of `run` so far. A denial keeps its number until the run ends.
+/// What is on record of `run` so far. A denial keeps its number, also when the run has ended.
 ///
 /// # Errors
 ///

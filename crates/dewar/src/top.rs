@@ -158,12 +158,7 @@ fn live(interval: Duration) -> anyhow::Result<()> {
 
 /// Takes everything from a run; what came of it.
 fn revoke(run: &str) -> String {
-    let amendment = Amendment {
-        when: SystemTime::now(),
-        kind: AmendmentKind::Revoke,
-        domain: None,
-        object: AmendedObject::All,
-    };
+    let amendment = Amendment::new(AmendmentKind::Revoke, None, AmendedObject::All);
     let found = Run::find(&RunArg { run: Some(run.to_owned()) });
     let done = found.and_then(|mut it| it.change(Request::Amend(amendment, RevokeMode::Repair)));
     match done.map(|change| change.outcome) {

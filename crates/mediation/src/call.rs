@@ -69,8 +69,9 @@ impl Asker<'_> {
                 trail.record(self.caller, self.number, &access);
             }
         }
-        let is_file = std::ptr::eq(manager, &raw const self.state.caches.file);
-        if is_file && (granted || lent) && led::allow(*self, request).is_err() {
+        let caches = &self.state.caches;
+        let by_path = [&caches.file, &caches.socket].iter().any(|it| std::ptr::eq(manager, *it));
+        if by_path && (granted || lent) && led::allow(*self, manager, request).is_err() {
             self.refuse(&led::refusal(request));
             return Err(Denied);
         }

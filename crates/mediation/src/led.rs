@@ -6,7 +6,10 @@
 //! is reached with the rights of every domain that may make entries where the link lies, beside the
 //! subject's own.
 
-use crate::{call::Asker, manager::Request};
+use crate::{
+    call::Asker,
+    manager::{Manager, Request},
+};
 use audit::Refusal;
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
@@ -24,8 +27,9 @@ const HARMLESS: AccessVector = AccessVector(
         | perm::file::EXECUTE_NO_TRANS.0,
 );
 
-/// Whether all who may have made the links that the call was led by may do what is requested.
-pub(crate) fn allow(asker: Asker<'_>, request: &Request<'_>) -> Result<()> {
+/// Whether all who may have made the links that the call was led by may do what is requested of
+/// `manager`.
+pub(crate) fn allow(asker: Asker<'_>, manager: &Manager, request: &Request<'_>) -> Result<()> {
     let requested = AccessVector(request.requested.0 & !HARMLESS.0);
     let Some(links) = asker.caller.links.filter(|_| requested.0 != 0) else {
         return Ok(());
@@ -35,13 +39,16 @@ pub(crate) fn allow(asker: Asker<'_>, request: &Request<'_>) -> Result<()> {
     links.each(|directory| {
         let (own, tsid) = (outer(asker.ssid)?, outer(request.tsid)?);
         let directory = directory.map(|it| label(asker, it)).transpose()?;
-        let grants = |ssid: Sid, tsid, tclass, requested| {
-            files.grants(Question { ssid, tsid, tclass }, requested, &Hint::default())
-        };
+        let grants =
+            |of: &Manager, question, requested| of.grants(question, requested, &Hint::default());
         let may_link = |ssid: Sid| {
-            directory.is_none_or(|it| grants(ssid, it, Class::Dir, perm::dir::ADD_NAME))
+            directory.is_none_or(|tsid| {
+                let question = Question { ssid, tsid, tclass: Class::Dir };
+                grants(files, question, perm::dir::ADD_NAME)
+            })
         };
-        let may_too = |ssid: Sid| grants(ssid, tsid, request.tclass, requested);
+        let may_too =
+            |ssid: Sid| grants(manager, Question { ssid, tsid, tclass: request.tclass }, requested);
         let policy = asker.state.policy.load();
         let mut others = policy.plan.domains.iter().copied().filter(|it| *it != own);
         match others.all(|it| !may_link(it) || may_too(it)) {

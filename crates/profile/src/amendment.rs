@@ -13,9 +13,11 @@ use crate::network::{self, AbstractName, Endpoints, Host, Target};
 use crate::pattern::{self, Pattern};
 use crate::source::TextSpan;
 use crate::variables::Variables;
+use realpath::RealPaths;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 /// One change to what a run may do.
@@ -29,6 +31,10 @@ pub struct Amendment {
     pub domain: Option<String>,
     /// What is taken or given.
     pub object: AmendedObject,
+    /// Of a pattern for files that led through symbolic links when the amendment was made: its path
+    /// before the first glob, and where that lay. The amendment is about both.
+    #[serde(default)]
+    pub led: Vec<(PathBuf, PathBuf)>,
 }
 
 /// Whether an amendment takes or gives.
@@ -67,6 +73,30 @@ pub enum AmendedObject {
 }
 
 impl Amendment {
+    /// An amendment of now, which no link leads anywhere.
+    #[must_use]
+    pub fn new(kind: AmendmentKind, domain: Option<String>, object: AmendedObject) -> Self {
+        Self { when: SystemTime::now(), kind, domain, object, led: Vec::new() }
+    }
+
+    /// Where symbolic links lead its patterns for files now, for [`Amendment::led`]. What `/proc`
+    /// leads elsewhere for each process is left out.
+    #[must_use]
+    pub fn links(&self, variables: &Variables) -> Vec<(PathBuf, PathBuf)> {
+        use AmendedObject::{Exec, Files, Unix, Write};
+        let (Files(text) | Write(text) | Exec(text) | Unix(text)) = &self.object else {
+            return Vec::new();
+        };
+        let patterns = pattern::parse(text, variables).unwrap_or_default();
+        let tops = patterns.iter().map(|pattern| PathBuf::from(pattern.literal_start()));
+        let paths = RealPaths::new();
+        let pairs = tops.map(|top| (paths.existing_part(&top), top));
+        let is_link = |(real, top): &(PathBuf, PathBuf)| {
+            real != top && ![real, top].iter().any(|path| path.starts_with("/proc"))
+        };
+        pairs.filter(is_link).map(|(real, top)| (top, real)).collect()
+    }
+
     /// The host name that it speaks about, if it is one that has to be resolved.
     #[must_use]
     pub fn host(&self) -> Option<String> {
@@ -83,8 +113,24 @@ impl Amendment {
     pub fn named_files(&self, variables: &Variables) -> Vec<String> {
         use AmendedObject::{Exec, Files, Write};
         let (Files(text) | Write(text) | Exec(text)) = &self.object else { return Vec::new() };
-        let patterns = paths(text, self.kind, variables).unwrap_or_default();
+        let patterns = self.paths(text, variables).unwrap_or_default();
         patterns.iter().map(|pattern| pattern.regex().to_owned()).collect()
+    }
+
+    /// The patterns that `text` stands for in it.
+    fn paths(&self, text: &str, variables: &Variables) -> Result<Vec<Pattern>, Problem> {
+        let patterns = pattern::parse(text, variables)?;
+        let mut all: Vec<Pattern> =
+            patterns.into_iter().map(Pattern::with_everything_below).collect();
+        for places in [Mounted::new(&self.led), Mounted::new(&variables.mounted)] {
+            let elsewhere = |pattern| match self.kind {
+                AmendmentKind::Revoke => places.elsewhere(pattern),
+                AmendmentKind::Grant => places.certainly_elsewhere(pattern),
+            };
+            let elsewhere: Vec<Pattern> = all.iter().flat_map(elsewhere).collect();
+            all.extend(elsewhere);
+        }
+        Ok(all)
     }
 
     /// What stands in it for a person to get wrong.
@@ -208,19 +254,6 @@ fn title(amendment: &Amendment) -> String {
     format!("{done} by `{amendment}` at {when}")
 }
 
-fn paths(text: &str, kind: AmendmentKind, variables: &Variables) -> Result<Vec<Pattern>, Problem> {
-    let patterns = pattern::parse(text, variables)?;
-    let mut all: Vec<Pattern> = patterns.into_iter().map(Pattern::with_everything_below).collect();
-    let mounted = Mounted::new(variables);
-    let elsewhere = |pattern| match kind {
-        AmendmentKind::Revoke => mounted.elsewhere(pattern),
-        AmendmentKind::Grant => mounted.certainly_elsewhere(pattern),
-    };
-    let elsewhere: Vec<Pattern> = all.iter().flat_map(elsewhere).collect();
-    all.extend(elsewhere);
-    Ok(all)
-}
-
 fn clause(
     amendment: &Amendment,
     profile: &Profile,
@@ -234,7 +267,7 @@ fn clause(
         names.iter().position(|known| known == name).ok_or_else(unknown)
     };
     let domain = amendment.domain.as_ref().map(index).transpose()?;
-    let paths = |text: &str| paths(text, amendment.kind, variables);
+    let paths = |text: &str| amendment.paths(text, variables);
     let object = match &amendment.object {
         AmendedObject::Files(text) => ClauseObject::Paths(PathUse::Everything, paths(text)?),
         AmendedObject::Write(text) => ClauseObject::Paths(PathUse::Write, paths(text)?),

@@ -177,7 +177,7 @@ mod tests {
     }
 
     fn amendment(kind: AmendmentKind, object: AmendedObject) -> Amendment {
-        Amendment { when: SystemTime::UNIX_EPOCH, kind, domain: None, object }
+        Amendment { when: SystemTime::UNIX_EPOCH, ..Amendment::new(kind, None, object) }
     }
 
     /// As the owner of a run keeps them.

@@ -46,7 +46,7 @@ pub(crate) fn merge(
         loopback::open(&mut profile, (loopback, place), variables.private_network, reporter);
     }
     registry::tell(&mut profile, variables);
-    let mounted = Mounted::new(variables);
+    let mounted = Mounted::new(&variables.mounted);
     guarded::guard(&mut profile, (variables, &mounted), reporter);
     let confidential = guarded::confidential(variables, reporter);
     finish_domains(&mut profile.domains, &confidential, &mounted, reporter);

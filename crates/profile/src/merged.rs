@@ -128,9 +128,8 @@ impl Domain {
             let entries = of.entries.iter().filter(|it| it.list.restricts() == restrict);
             entries.map(|it| (it.list, it.place)).collect::<Vec<_>>()
         };
-        let endpoints = |of: &Self| {
-            of.network.iter().map(|it| (it.direction, it.place)).collect::<Vec<_>>()
-        };
+        let endpoints =
+            |of: &Self| of.network.iter().map(|it| (it.direction, it.place)).collect::<Vec<_>>();
         self.name == other.name
             || are_in(&rights(self, false), &rights(other, false))
                 && are_in(&rights(other, true), &rights(self, true))

@@ -3,7 +3,6 @@
 use crate::pattern::Pattern;
 use crate::rights::{Entry, List, Standing};
 use crate::source::TextSpan;
-use crate::variables::Variables;
 use std::path::PathBuf;
 
 /// Pairs of places at which the same files lie.
@@ -11,12 +10,11 @@ use std::path::PathBuf;
 pub(crate) struct Mounted(Vec<(Pattern, Pattern)>);
 
 impl Mounted {
-    pub(crate) fn new(variables: &Variables) -> Self {
-        let pairs = variables.mounted.iter();
+    pub(crate) fn new(pairs: &[(PathBuf, PathBuf)]) -> Self {
         let paths = |(from, to): &(PathBuf, PathBuf)| {
             Some((Pattern::of_path(from)?, Pattern::of_path(to)?))
         };
-        Self(pairs.filter_map(paths).collect())
+        Self(pairs.iter().filter_map(paths).collect())
     }
 
     /// Where else the files of `pattern` lie, for something that is taken: what cannot be said more

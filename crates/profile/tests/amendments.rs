@@ -27,7 +27,7 @@ fn grant(object: AmendedObject) -> Amendment {
 
 fn amendment(kind: AmendmentKind, object: AmendedObject) -> Amendment {
     let when = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
-    Amendment { when, kind, domain: None, object }
+    Amendment { when, ..Amendment::new(kind, None, object) }
 }
 
 fn files(pattern: &str) -> AmendedObject {

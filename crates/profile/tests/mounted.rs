@@ -28,7 +28,7 @@ fn found(files: &str, path: &str, amended: Option<(AmendmentKind, &str)>) -> Str
     let when = std::time::SystemTime::UNIX_EPOCH;
     let amendments = amended.map(|(kind, path)| {
         let object = AmendedObject::Files(path.into());
-        Amendment { when, kind, domain: None, object }
+        Amendment { when, ..Amendment::new(kind, None, object) }
     });
     let amendments = amendments.as_slice();
     let compiled = documents.compile(&variables, &mut |_| Vec::new(), amendments);

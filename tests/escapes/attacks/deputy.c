@@ -1,6 +1,6 @@
 /* The program of a domain that may change DIRECTORY, which its caller may not. With nothing else, it says by the real name that
-   it may; with "write" or "read", what the links of its caller lead it to; with "connect" and a port, whether it reaches its
-   caller there, and at the socket "served". */
+   it may; with "write" or "read", what the links of its caller lead it to; with "service", whether they lead it to a socket
+   there; with "connect" and a port, whether it reaches its caller there, and at the socket "served". */
 #include "attack.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -48,11 +48,29 @@ static void write_by_links(void) {
     must_fail("setxattr", setxattr("file", "user.x", "x", 1, 0));
 }
 
+static int reaches(const char *name) {
+    struct sockaddr_un file = {.sun_family = AF_UNIX};
+    snprintf(file.sun_path, sizeof file.sun_path, "%s", name);
+    return connect(socket(AF_UNIX, SOCK_STREAM, 0), (void *)&file, sizeof file);
+}
+
+/* By its name, and by its caller's links. */
+static int connect_by_links(const char *directory) {
+    char name[4096];
+    snprintf(name, sizeof name, "%s/service", directory);
+    if (reaches(name) != 0) {
+        perror("not even by its name");
+        return 3;
+    }
+    must_fail("connect by a link", reaches("by_link"));
+    must_fail("connect behind a link", reaches("directory/service"));
+    return 0;
+}
+
 static void connect_to_caller(int port) {
     struct sockaddr_in ip = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_un file = {.sun_family = AF_UNIX, .sun_path = "served"};
     must_fail("connect to a port", connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&ip, sizeof ip));
-    must_fail("connect to a socket", connect(socket(AF_UNIX, SOCK_STREAM, 0), (void *)&file, sizeof file));
+    must_fail("connect to a socket", reaches("served"));
     ip.sin_addr.s_addr = htonl(INADDR_ANY);
     must_fail("connect to no address", connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&ip, sizeof ip));
 }
@@ -63,6 +81,7 @@ int main(int argc, char **argv) {
         connect_to_caller(atoi(argv[3]));
         return 0;
     }
+    if (!strcmp(argv[2], "service")) return connect_by_links(argv[1]);
     if (!strcmp(argv[2], "read")) read_by_links();
     else write_by_links();
     return 0;

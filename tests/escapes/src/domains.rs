@@ -208,6 +208,15 @@ fn leading_another_domain_by_links(stage: &Stage) {
     );
     stage.holds(&profile, "deputy", &[kept]);
     stage.holds(&profile, "lead_deputy", &[kept, "write"]);
+    let at = stage.home().join("kept/service");
+    let _service = std::os::unix::net::UnixListener::bind(&at).expect("a service");
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&at, everybody).expect("everybody may connect");
+    let connects = stage.profile(
+        "[domains.deputy]\nexec = [\"${workspace}/deputy\"]\nfiles.read = [\"${home}/kept/\"]\n\
+         network.connect = [\"unix:${home}/kept/service\"]",
+    );
+    stage.holds(&connects, "lead_deputy", &[kept, "service"]);
     let reads = stage.command(stage.call(&profile), "lead_deputy", &[kept, "read"]);
     held(&{ reads }.output().expect("start `dewar`"));
     assert_eq!(std::fs::read_to_string(&file).expect("the file"), "untouched");

@@ -8,7 +8,23 @@ fn plantings() -> Plantings {
         path: vec!["/w/bin".into()],
         inside: "/w".into(),
         private: vec!["/tmp".into()],
+        led: HashMap::from([
+            ("/w/rules".into(), "/w/Makefile".into()),
+            ("/w/editor".into(), "/w/.vscode".into()),
+            ("/w/plain".into(), "/w/other".into()),
+        ]),
     }))
+}
+
+#[test]
+fn what_a_link_of_such_a_name_leads_to_matters_like_it() {
+    let plantings = plantings();
+    for path in ["/w/rules", "/w/editor/tasks.json", "/w/plain", "/w/rules.bak", "/w/a/rules"] {
+        plantings.note(Path::new(path), false);
+    }
+    let report = plantings.report().0;
+    let found = report.iter().map(|it| (it.path.to_str().unwrap(), it.why)).collect::<Vec<_>>();
+    assert_eq!(found, [("/w/editor/tasks.json", Why::Tree(0)), ("/w/rules", Why::File(0))]);
 }
 
 #[test]

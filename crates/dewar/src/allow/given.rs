@@ -10,7 +10,6 @@ use anyhow::bail;
 use learn::Line;
 use monitor::{RevokeMode, visible};
 use profile::{AmendedObject, Amendment, AmendmentKind};
-use std::time::SystemTime;
 
 /// Gives what is proposed to a running sandbox.
 pub(super) fn give(mut run: Run, proposal: &Proposal<'_>) -> anyhow::Result<()> {
@@ -54,5 +53,5 @@ pub(crate) fn amendment(line: &Line, proposal: &Proposal<'_>) -> Option<Amendmen
     };
     // Without a name, an amendment is about all domains; a line without one is about the first.
     let domain = Some(line.domain.clone().unwrap_or_else(|| "main".into()));
-    Some(Amendment { when: SystemTime::now(), kind: AmendmentKind::Grant, domain, object })
+    Some(Amendment::new(AmendmentKind::Grant, domain, object))
 }

@@ -4,7 +4,7 @@
 use crate::{allow::one_protocol, fitting::Fitting, machine, run::is_trusted_outside};
 use learn::{Judge, Line, Widening, covers_secret, widening};
 use profile::{AmendedObject, Amendment, AmendmentKind, Compiled};
-use std::{net::IpAddr, path::Path, time::SystemTime};
+use std::{net::IpAddr, path::Path};
 
 /// What is said of everything that may not be proposed: which of it, the program need not know.
 pub(super) const SECRET: &str = "a secret, what may hold one, what acts for whoever connects, what the \
@@ -72,7 +72,7 @@ fn amendment(line: &Line) -> Amendment {
     };
     // Without a name, an amendment is about all domains; a line without one is about the first.
     let domain = Some(line.domain.clone().unwrap_or_else(|| "main".into()));
-    Amendment { when: SystemTime::now(), kind: AmendmentKind::Grant, domain, object }
+    Amendment::new(AmendmentKind::Grant, domain, object)
 }
 
 /// The same, with the addresses of names: looked up only when it is granted.

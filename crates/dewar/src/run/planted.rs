@@ -1,6 +1,6 @@
 //! What programs outside would execute because of a run: what is looked for, and what is told.
 
-use crate::control::Denial;
+use crate::{control::Denial, led::Links};
 use labelling::Names;
 use monitor::{Planted, Watch, Why, visible};
 use profile::{GuardLevel, GuardedName, Variables, host_trusted};
@@ -69,6 +69,7 @@ pub(super) fn watch(variables: &Variables, private: bool) -> Watch {
         path: searched.collect(),
         inside: variables.workspace.clone(),
         private: own,
+        led: Links::of(&variables.workspace).ways().collect(),
     }
 }
 

@@ -8,7 +8,6 @@ use profile::{AmendedObject, Amendment, AmendmentKind, Compiled, Documents, Vari
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
 /// The variable.
@@ -43,12 +42,8 @@ impl Proposing {
         variables.kept.retain(|kept| *kept != directory);
         variables.fixed.push(directory);
         let name = socket.to_str().context("the state directory has a name that is not Unicode")?;
-        let amendments = vec![Amendment {
-            when: SystemTime::now(),
-            kind: AmendmentKind::Grant,
-            domain: None,
-            object: AmendedObject::Unix(literal(name)),
-        }];
+        let object = AmendedObject::Unix(literal(name));
+        let amendments = vec![Amendment::new(AmendmentKind::Grant, None, object)];
         let known = &mut |names: &[&str]| compiled.addresses(names);
         let compiled = documents.compile(variables, known, &amendments)?;
         if let Some(line) = &compiled.granted_in_vain {

@@ -8,6 +8,7 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 use std::{
+    collections::BTreeSet,
     os::fd::OwnedFd,
     sync::Arc,
     thread::{Builder, sleep},
@@ -42,43 +43,69 @@ fn wait_for(process: &OwnedFd) {
     }
 }
 
-/// Ends all processes under layer `number`. Returns when two looks in turn have found none: one
-/// that is born during the first has a parent in it, or is in the second. Where nothing can be
-/// seen, as there are no descriptors left, it looks again.
+/// Looks that found nobody, but in which others have ended, of whom nobody knows whether they have
+/// left a child.
+const MOST_DOUBTFUL: u32 = 20;
+
+/// Ends all processes under layer `number`. Returns when two looks in turn have found none, and
+/// nobody has ended during them: one that is born during the first has a parent in it, or is in the
+/// second. Where others come and go all the time, when many looks in turn have found none. Where
+/// nothing can be seen, as there are no descriptors left, it looks again.
 pub fn end_layer(state: &MonitorState, number: u32) {
-    let (mut pause, mut found_none) = (SHORT_PAUSE, 0);
-    while found_none < 2 {
-        let pids = state.targets.tree.proc.pids();
-        let left = pids.map(|pids| pids.into_iter().filter(|pid| may_be_left(state, *pid, number)));
-        if left.is_ok_and(|left| left.count() == 0) {
-            found_none += 1;
-        } else {
-            found_none = 0;
+    let (mut pause, mut found_none, mut doubtful) = (SHORT_PAUSE, 0, 0);
+    let mut ended = BTreeSet::new();
+    while found_none < 2 && doubtful < MOST_DOUBTFUL {
+        let look = look(state, number);
+        let (is_left, is_quiet) = match &look {
+            Ok(look) => (look.is_left, !look.is_incomplete && look.ended.is_subset(&ended)),
+            Err(_) => (true, false),
+        };
+        (found_none, doubtful) = match (is_left, is_quiet) {
+            (true, _) => (0, 0),
+            (false, true) => (found_none + 1, doubtful),
+            (false, false) => (0, doubtful + 1),
+        };
+        ended = look.map(|look| look.ended).unwrap_or_default();
+        if !is_quiet || is_left {
             sleep(pause);
             pause = (pause * 2).min(LONG_PAUSE);
         }
     }
 }
 
-/// Ends process `pid` if it is under layer `number`. Whether it is still to be looked for.
-fn may_be_left(state: &MonitorState, pid: u32, number: u32) -> bool {
-    if !is_under(state, pid, number) {
-        return false;
+/// What a look for processes under a layer has found.
+struct Look {
+    /// Some were there, or may have been.
+    is_left: bool,
+    /// The processes of the sandbox that have ended.
+    ended: BTreeSet<u32>,
+    /// Somebody may have been missed.
+    is_incomplete: bool,
+}
+
+/// Ends whoever is under layer `number`.
+fn look(state: &MonitorState, number: u32) -> Result<Look> {
+    let (inside, is_incomplete) = state.targets.tree.look_inside()?;
+    let (mut is_left, mut ended) = (false, BTreeSet::new());
+    for pid in inside {
+        if !supervisor::lives(&state.targets.tree, pid) {
+            ended.insert(pid);
+        } else if is_under(state, pid, number) {
+            end(state, pid, number);
+            is_left = true;
+        }
     }
+    Ok(Look { is_left, ended, is_incomplete })
+}
+
+/// Ends process `pid` if it is under layer `number`.
+fn end(state: &MonitorState, pid: u32, number: u32) {
     // Held first: what is found out about the number is true of this process, or it has ended.
-    let process = match number_of(pid).and_then(|it| pidfd_open(it, PidfdFlags::empty())) {
-        Ok(process) => process,
-        Err(error) => return error != Errno::SRCH,
-    };
-    let tree = &state.targets.tree;
-    let has_ended = tree.proc.stat(pid).is_ok_and(|it| matches!(it.state, 'Z' | 'X'));
-    if has_ended || tree.is_outside(pid) {
-        return false;
-    }
-    if tree.is_inside(pid) && is_under(state, pid, number) {
+    let process = number_of(pid).and_then(|it| pidfd_open(it, PidfdFlags::empty()));
+    let Ok(process) = process else { return };
+    if state.targets.tree.is_inside(pid) && is_under(state, pid, number) {
         let _ = pidfd_send_signal(process, Signal::KILL);
     }
-    true
 }
 
 fn is_under(state: &MonitorState, pid: u32, number: u32) -> bool {

@@ -168,17 +168,11 @@ impl Control {
         self.0.state.caches.stats()
     }
 
-    /// What was denied so far, each kind once, the most frequent first; and how many kinds more
-    /// there were than are kept.
+    /// What was denied so far, each kind once, in the order in which each was denied first, which is
+    /// theirs to the end; and how many more there were than are kept.
     #[must_use]
     pub fn denials(&self) -> (Vec<crate::Record>, u64) {
         self.0.state.records.audit.denials()
-    }
-
-    /// The same in the order in which each was denied first, which is theirs to the end.
-    #[must_use]
-    pub fn denials_in_order(&self) -> Vec<crate::Record> {
-        self.0.state.records.audit.denials_in_order()
     }
 
     /// What was denied to nobody so far, and may be why a program fails: sentences.

@@ -36,12 +36,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
         serde_json::from_str(&mode).expect("a revoke mode")
     };
     let mut before = compile(&directory, "before.toml", &[]);
-    let all = Amendment {
-        when: SystemTime::now(),
-        kind: AmendmentKind::Revoke,
-        domain: None,
-        object: AmendedObject::All,
-    };
+    let all = Amendment::new(AmendmentKind::Revoke, None, AmendedObject::All);
     let after = match directory.join("everything").exists() {
         true => compile(&directory, "before.toml", &[all]),
         false => compile(&directory, "after.toml", &[]),

@@ -10,6 +10,22 @@ pub(super) const FAST: &str = "this run is in mode `fast`: opens for reading are
                                --domain), or start it in mode `all`";
 
 impl Owner {
+    /// `amendment` with what its links lead to: where those of a revocation lead now, and where they
+    /// led when what it gives back was taken. A grant alone gives what lies at its own path.
+    pub(super) fn followed(&self, amendment: Amendment) -> Amendment {
+        let led = match amendment.kind {
+            AmendmentKind::Revoke => amendment.links(&self.facts.status.variables),
+            AmendmentKind::Grant => {
+                let input = self.state().input.clone();
+                let is_it = |it: &&Amendment| {
+                    it.kind == AmendmentKind::Revoke && it.object == amendment.object
+                };
+                input.amendments.iter().rfind(is_it).map(|it| it.led.clone()).unwrap_or_default()
+            }
+        };
+        Amendment { led, ..amendment }
+    }
+
     /// Says why something cannot be taken from, or given to, a run that goes on.
     pub(super) fn check(
         &self,

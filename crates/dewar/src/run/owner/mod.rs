@@ -231,6 +231,7 @@ impl Owner {
     }
 
     fn amend(&self, amendment: Amendment, mode: RevokeMode, is_named_outside: bool) -> Reply {
+        let amendment = self.followed(amendment);
         if self.leaves_reads() && takes_reading(&amendment) && amendment.domain.is_some() {
             return Reply::Refused(FAST.into());
         }
@@ -238,7 +239,10 @@ impl Owner {
         let takes_all = (AmendmentKind::Revoke, &AmendedObject::All);
         let mode =
             if (amendment.kind, &amendment.object) == takes_all { RevokeMode::End } else { mode };
-        let what = amendment.to_string();
+        let mut what = amendment.to_string();
+        for (link, real) in &amendment.led {
+            what += &format!(", and {}, where {} leads", real.display(), link.display());
+        }
         let files = amendment.named_files(&self.facts.status.variables);
         let named = match amendment.kind {
             AmendmentKind::Grant if is_named_outside => ByName::Gives(&files),
@@ -260,7 +264,7 @@ impl Owner {
     fn counters(&self) -> Counters {
         let Some(control) = self.control.get() else { return Counters::default() };
         let (denials, _) = control.denials();
-        let most = denials.first();
+        let most = denials.iter().rev().max_by_key(|record| record.count);
         let mut counters = Counters {
             decisions: control
                 .decisions()
@@ -294,7 +298,7 @@ impl Owner {
     }
 
     fn denials(&self) -> Vec<Denial> {
-        let denials = self.control.get().map(Control::denials_in_order).unwrap_or_default();
+        let (denials, _) = self.control.get().map(Control::denials).unwrap_or_default();
         let history = self.history();
         denials.iter().map(|record| denial(&history, record)).collect()
     }
