@@ -370,7 +370,6 @@ impl Watch {
     }
 
     /// The same, by no link.
-
     fn why_own_name(&self, path: &Path) -> Option<Why> {
         let by_name = || self.files.find(path, false).map(Why::File);
         self.trees.find(path, true).map(Why::Tree).or_else(by_name).or_else(|| {

@@ -91,6 +91,8 @@ pub struct PathCache {
     known: Mutex<HashMap<OsString, Arc<CachedPath>, RandomState>>,
     /// Whether directories with a label keep their entries.
     keeping: Mutex<HashMap<Sid, bool>>,
+    /// Whether domains let be what has a name with such a label.
+    kept_names: Mutex<HashMap<Sid, bool>>,
     /// Directories last asked about: whether they and all above them keep their entries.
     fixed: Mutex<HashMap<PathBuf, bool>>,
     /// Directories last looked for nothing in: whether no link leads there, besides.
@@ -109,14 +111,15 @@ impl PathCache {
 
     /// For a sandbox that holds processes of `domains`.
     pub fn new(domains: Vec<Sid>) -> Self {
-        let (known, keeping, fixed, plain, directories) = Default::default();
-        Self { domains, known, keeping, fixed, plain, directories }
+        let (known, keeping, kept_names, fixed, plain, directories) = Default::default();
+        Self { domains, known, keeping, kept_names, fixed, plain, directories }
     }
 
     /// Knows nothing any more: policy has changed.
     pub fn forget(&self) {
         lock(&self.known).clear();
         lock(&self.keeping).clear();
+        lock(&self.kept_names).clear();
         lock(&self.fixed).clear();
         lock(&self.plain).clear();
     }
@@ -224,6 +227,12 @@ impl PathCache {
             return false;
         }
         let Some(dir) = path.parent() else { return true };
+        self.keeps_name(state, path) && self.is_fixed_dir(state, dir)
+    }
+
+    /// Whether no domain may change an entry of a directory, nor of one above, but for names in it
+    /// that rules reserve.
+    fn is_fixed_dir(&self, state: &MonitorState, dir: &Path) -> bool {
         if let Some(&known) = lock(&self.fixed).get(dir) {
             return known;
         }
@@ -237,7 +246,7 @@ impl PathCache {
             lock(&self.keeping).insert(label, keeps);
             keeps
         };
-        let is_fixed = dir.ancestors().all(keeps);
+        let is_fixed = dir.ancestors().all(|it| keeps(it) && self.keeps_name(state, it));
         remember(&self.fixed, dir, is_fixed);
         is_fixed
     }
@@ -282,12 +291,37 @@ impl PathCache {
         Some(links)
     }
 
-    /// Asks the security server itself: no program wants to know, so it is no query of an object
-    /// manager.
+    /// Whether no domain may make or remove what is at `path`, which rules may reserve for it in a
+    /// directory that it may not change.
+    fn keeps_name(&self, state: &MonitorState, path: &Path) -> bool {
+        let label = state.labels.of_path(path, FileKind::Symlink);
+        let around = path.parent().map(|above| state.labels.of_path(above, FileKind::Dir));
+        if around.is_none_or(|around| around == label) {
+            return true;
+        }
+        if let Some(&known) = lock(&self.kept_names).get(&label) {
+            return known;
+        }
+        let changes = perm::file::CREATE | perm::file::UNLINK;
+        let keeps = self.keeps(state, (label, Class::LnkFile), changes);
+        lock(&self.kept_names).insert(label, keeps);
+        keeps
+    }
+
     fn keeps_entries(&self, state: &MonitorState, label: Sid) -> bool {
-        let changes = perm::dir::ADD_NAME | perm::dir::REMOVE_NAME;
+        self.keeps(state, (label, Class::Dir), perm::dir::ADD_NAME | perm::dir::REMOVE_NAME)
+    }
+
+    /// Whether no domain has any of `changes`. Asks the security server itself: no program wants to
+    /// know, so it is no query of an object manager.
+    fn keeps(
+        &self,
+        state: &MonitorState,
+        (tsid, tclass): (Sid, Class),
+        changes: AccessVector,
+    ) -> bool {
         self.domains.iter().all(|&ssid| {
-            let question = Question { ssid, tsid: label, tclass: Class::Dir };
+            let question = Question { ssid, tsid, tclass };
             let answer = state.server.compute_av(question);
             answer.is_ok_and(|av| !av.permissive && (av.allowed & changes).is_empty())
         })

@@ -3,8 +3,8 @@
 //! A program follows the symbolic links that it meets, and what they lead to it reaches with its
 //! own rights. So whoever may make a link on its way could have it read or write in his place: it
 //! would be his confused deputy. Among the domains of a run that is not so: what a link has led to
-//! is reached with the rights of every domain that may make entries where the link lies, beside the
-//! subject's own.
+//! is reached with the rights of every domain that may make entries where the link lies, or that one,
+//! beside the subject's own.
 
 use crate::{
     call::Asker,
@@ -12,11 +12,14 @@ use crate::{
 };
 use audit::Refusal;
 use avc::Hint;
-use flask::{AccessVector, Class, Question, Sid, perm};
+use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
 use inode_labels::{FileRef, Status};
 use proc::path_of;
 use rustix::io::{Errno, Result};
-use std::os::fd::{AsFd, OwnedFd};
+use std::{
+    ffi::OsStr,
+    os::fd::{AsFd, OwnedFd},
+};
 
 /// What shows no more than that something is there; `open`, which comes with another; and what only
 /// says which program runs, where the domain that it runs in is decided by itself.
@@ -36,15 +39,17 @@ pub(crate) fn allow(asker: Asker<'_>, manager: &Manager, request: &Request<'_>) 
     };
     let files = &asker.state.caches.file;
     let outer = |sid| asker.state.inside.stack.outer(sid).ok_or(Errno::ACCESS);
-    links.each(|directory| {
+    links.each(|link| {
         let (own, tsid) = (outer(asker.ssid)?, outer(request.tsid)?);
-        let directory = directory.map(|it| label(asker, it)).transpose()?;
+        let entry = link.map(|(directory, name)| entry(asker, directory, name)).transpose()?;
         let grants =
             |of: &Manager, question, requested| of.grants(question, requested, &Hint::default());
         let may_link = |ssid: Sid| {
-            directory.is_none_or(|tsid| {
-                let question = Question { ssid, tsid, tclass: Class::Dir };
-                grants(files, question, perm::dir::ADD_NAME)
+            entry.as_ref().is_none_or(|entry| {
+                let of = |tsid, tclass| Question { ssid, tsid, tclass };
+                let makes = |tsid| grants(files, of(tsid, Class::LnkFile), perm::file::CREATE);
+                grants(files, of(entry.directory, Class::Dir), perm::dir::ADD_NAME)
+                    || entry.reserved.is_some_and(makes)
             })
         };
         let may_too =
@@ -58,12 +63,23 @@ pub(crate) fn allow(asker: Asker<'_>, manager: &Manager, request: &Request<'_>) 
     })
 }
 
-/// The label, in the policy of the run, of a directory.
-fn label(asker: Asker<'_>, directory: &OwnedFd) -> Result<Sid> {
+/// Where a link lies, by the policy of the run.
+struct Entry {
+    /// The label of its directory.
+    directory: Sid,
+    /// The label of its name, if a rule reserves that.
+    reserved: Option<Sid>,
+}
+
+fn entry(asker: Asker<'_>, directory: &OwnedFd, name: &OsStr) -> Result<Entry> {
+    let labels = &asker.state.labels;
     let status = Status::of(directory.as_fd())?;
     let path = || path_of(&asker.state.targets.tree, directory);
-    let file = FileRef::Fd(directory.as_fd());
-    asker.state.labels.of_file(&status, file, path).map(|it| it.sid)
+    let own = labels.of_file(&status, FileRef::Fd(directory.as_fd()), path)?.sid;
+    let path = path()?;
+    let by_name = labels.of_path(&path.join(name), FileKind::Symlink);
+    let around = labels.of_path(&path, FileKind::Dir);
+    Ok(Entry { directory: own, reserved: (by_name != around).then_some(by_name) })
 }
 
 /// What is said of it.

@@ -80,7 +80,15 @@ pub(crate) fn guard(
             }
             losing.for_each(|(domain, standing)| {
                 let (pattern, layer) = (pattern.clone(), usize::MAX);
-                domain.own.push(Entry { pattern, list, layer, place, standing });
+                domain.own.push(Entry {
+                    pattern,
+                    list,
+                    layer,
+                    place,
+                    standing,
+                    rank: None,
+                    beside: false,
+                });
             });
         }
     }
@@ -150,7 +158,7 @@ pub(crate) fn withhold(entries: &mut Vec<Entry>, files: &[(Pattern, TextSpan)]) 
     };
     let only = files.iter().filter(|(pattern, _)| has(pattern)).map(|(pattern, place)| {
         let (pattern, list, standing) = (pattern.clone(), List::Deny, Standing::Elsewhere);
-        Entry { pattern, list, layer: 0, place: *place, standing }
+        Entry { pattern, list, layer: 0, place: *place, standing, rank: None, beside: false }
     });
     let only: Vec<Entry> = only.collect();
     entries.extend(only);

@@ -9,7 +9,7 @@ use crate::loopback;
 use crate::merged::{Direction, Domain, Hiding, Loopback, Mode, NetworkRule, Profile};
 use crate::mounted::Mounted;
 use crate::network::{self, Target};
-use crate::pattern::{self, Pattern};
+use crate::pattern::{self, Pattern, Steps};
 use crate::registry;
 use crate::rights::{Entries, Entry, List, Standing};
 use crate::source::{Located, TextSpan};
@@ -61,11 +61,12 @@ fn finish_domains(
     mounted: &Mounted,
     reporter: &mut Reporter,
 ) {
+    let mut steps = Steps::of_a_profile();
     let mut entries = |mut all: Vec<Entry>| {
         guarded::withhold(&mut all, confidential);
         mounted.take(&mut all, confidential);
         let report = |(problem, place)| reporter.report(problem, Some(place));
-        Entries::new(all).map_err(report).unwrap_or_default()
+        Entries::new(all, &mut steps).map_err(report).unwrap_or_default()
     };
     let Some((main, others)) = domains.split_first_mut() else { return };
     for domain in others {
@@ -80,6 +81,19 @@ fn finish_domains(
         }
     }
     main.entries = entries(std::mem::take(&mut main.own));
+    if let Err((problem, place)) = hold_below_each_other(domains, &mut steps) {
+        reporter.report(problem, Some(place));
+    }
+}
+
+/// Lets the globs of each domain hold below what others name, and what enters one, or is connected
+/// to, in which files have a label of their own for all.
+fn hold_below_each_other(
+    domains: &mut [Domain],
+    steps: &mut Steps,
+) -> Result<(), (Problem, TextSpan)> {
+    let all: Vec<(Pattern, bool)> = domains.iter().flat_map(Domain::patterns).collect();
+    domains.iter_mut().try_for_each(|domain| domain.entries.hold_below(&all, steps))
 }
 
 struct Merger<'a> {
@@ -187,7 +201,15 @@ impl Merger<'_> {
                         pattern = pattern.with_everything_below();
                     }
                     let standing = Standing::of(&pattern, &temporary);
-                    domain.own.push(Entry { pattern, list, layer, place: text.place, standing });
+                    domain.own.push(Entry {
+                        pattern,
+                        list,
+                        layer,
+                        place: text.place,
+                        standing,
+                        rank: None,
+                        beside: false,
+                    });
                 }
             }
         }

@@ -108,6 +108,24 @@ impl Domain {
         }
     }
 
+    /// The patterns of every list, program and socket of it, with whether the list restricts.
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = (Pattern, bool)> {
+        let files = self.entries.iter().filter(|it| !it.beside);
+        let files = files.map(|it| (it.pattern.clone(), it.list.restricts()));
+        let programs = self.programs.iter().map(|(pattern, _)| pattern);
+        let sockets = self.network.iter().flat_map(|rule| match &rule.target {
+            Target::Unix(_, patterns) => patterns.as_slice(),
+            _ => &[],
+        });
+        files.chain(programs.chain(sockets).map(|pattern| (pattern.clone(), false)))
+    }
+
+    /// The parts of its lists' patterns that others name.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (Pattern, bool)> {
+        let parts = self.entries.iter().filter(|it| it.beside);
+        parts.map(|it| (it.pattern.clone(), it.list.restricts()))
+    }
+
     /// Whether a process of domain `name` enters this one by executing one of its programs.
     pub(crate) fn is_entered_from(&self, name: &str) -> bool {
         name != self.name && (self.from.is_none() || self.names_in_from(name))

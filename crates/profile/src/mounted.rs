@@ -52,6 +52,8 @@ impl Mounted {
                 taken.extend(moved.into_iter().map(|pattern| Entry {
                     pattern,
                     standing: Standing::Elsewhere,
+                    rank: None,
+                    beside: false,
                     ..entry.clone()
                 }));
             }
@@ -63,6 +65,8 @@ impl Mounted {
                 layer: 0,
                 place: *place,
                 standing: Standing::Elsewhere,
+                rank: None,
+                beside: false,
             }));
         }
         entries.extend(taken);

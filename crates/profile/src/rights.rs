@@ -2,13 +2,14 @@
 //! least to the most specific.
 
 use crate::error::Problem;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, Steps};
 use crate::source::TextSpan;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// The list of `[files]` that a pattern stands in. Order is strength: of two entries for one
 /// pattern in one file, the greater has the last word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum List {
     Unguarded,
     Names,
@@ -61,11 +62,19 @@ pub(crate) struct Entry {
     pub(crate) layer: usize,
     pub(crate) place: TextSpan,
     pub(crate) standing: Standing,
+    /// Of a part of another entry, how specific it counts among the entries of its domain.
+    pub(crate) rank: Option<usize>,
+    /// It is a part because of what another domain, a program or a socket names.
+    pub(crate) beside: bool,
 }
 
 impl Entry {
+    fn rank(&self) -> usize {
+        self.rank.unwrap_or_else(|| self.pattern.stem())
+    }
+
     fn key(&self) -> (usize, usize, List) {
-        (self.pattern.stem(), self.layer, self.list)
+        (self.rank(), self.layer, self.list)
     }
 
     /// Whether it has the machine's files in the place of the run's own.
@@ -96,6 +105,16 @@ pub(crate) struct Rights {
 }
 
 impl Rights {
+    /// What is left of them when `entry`, which restricts, holds as well.
+    pub(crate) fn restricted_by(self, entry: &Entry) -> Self {
+        let place = Some(entry.place);
+        match entry.list {
+            List::Deny if self.hidden.is_none() => Self { denied: place, ..self.without_rights() },
+            List::Hide => Self { hidden: place, ..self.without_rights() },
+            _ => Self { read: self.readable(), write: None, make: None, ..self },
+        }
+    }
+
     fn apply(&mut self, entry: &Entry) {
         let Entry { list, place, standing, .. } = *entry;
         let granted = |old: Self| Self { denied: None, hidden: None, ..old };
@@ -134,6 +153,9 @@ impl Rights {
 /// Each is compared with each.
 const MOST: usize = 8192;
 
+/// There are more patterns than can be compared; where the last comes from.
+type TooMany = (Problem, TextSpan);
+
 /// Entries of one domain in the order of applying.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries(Vec<Entry>);
@@ -148,26 +170,65 @@ impl Entries {
     ///
     /// There are more than can be compared with each other; with a place where the last one comes
     /// from.
-    pub(crate) fn new(mut entries: Vec<Entry>) -> Result<Self, (Problem, TextSpan)> {
+    pub(crate) fn new(entries: Vec<Entry>, steps: &mut Steps) -> Result<Self, TooMany> {
+        let mut all = Self(entries);
         let mut residuals = Vec::new();
-        for glob in entries.iter().filter(|entry| entry.pattern.is_glob()) {
-            for other in entries.iter().filter(|other| loses_against(glob, other)) {
-                for pattern in glob.pattern.residuals_below(&other.pattern) {
-                    let layer = glob.layer.max(other.layer);
-                    residuals.push(Entry { pattern, layer, ..glob.clone() });
+        for glob in all.0.iter().filter(|entry| entry.pattern.is_glob()) {
+            for other in all.0.iter().filter(|other| loses_against(glob, other)) {
+                let left = glob.pattern.residuals(&other.pattern, steps);
+                for pattern in left.map_err(|_| too_many(glob))? {
+                    let (layer, rank) = (glob.layer.max(other.layer), Some(other.pattern.stem()));
+                    residuals.push(Entry { pattern, layer, rank, ..glob.clone() });
                 }
-                if entries.len() + residuals.len() > MOST {
-                    return Err((Problem::TooManyPatterns { most: MOST }, glob.place));
-                }
+                all.check(residuals.len(), glob)?;
             }
         }
-        entries.extend(residuals);
-        if let Some(last) = entries.get(MOST) {
-            return Err((Problem::TooManyPatterns { most: MOST }, last.place));
+        all.add(residuals)?;
+        Ok(all)
+    }
+
+    /// Lets each entry hold in `others`, which label files and say nothing here: patterns of other
+    /// domains, programs and sockets, each with whether it restricts.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Entries::new`].
+    pub(crate) fn hold_below(
+        &mut self,
+        others: &[(Pattern, bool)],
+        steps: &mut Steps,
+    ) -> Result<(), TooMany> {
+        let own: HashSet<&str> = self.0.iter().map(|entry| entry.pattern.regex()).collect();
+        let others: Vec<_> =
+            others.iter().filter(|(pattern, _)| !own.contains(pattern.regex())).collect();
+        let mut residuals = Vec::new();
+        for entry in &self.0 {
+            for (other, _) in others.iter().filter(|other| loses_label(entry, other)) {
+                let left = entry.pattern.common_in(other, steps);
+                for pattern in left.map_err(|_| too_many(entry))? {
+                    let rank = Some(entry.rank());
+                    residuals.push(Entry { pattern, rank, beside: true, ..entry.clone() });
+                }
+                self.check(residuals.len(), entry)?;
+            }
         }
-        entries.sort_by_key(Entry::key);
-        entries.dedup_by(|a, b| a.pattern == b.pattern && a.list == b.list && a.layer == b.layer);
-        Ok(Self(entries))
+        self.add(residuals)
+    }
+
+    fn check(&self, more: usize, last: &Entry) -> Result<(), TooMany> {
+        if self.0.len() + more > MOST { Err(too_many(last)) } else { Ok(()) }
+    }
+
+    fn add(&mut self, residuals: Vec<Entry>) -> Result<(), TooMany> {
+        let key = |it: &Entry| (it.pattern.regex().to_owned(), it.list, it.layer, it.rank());
+        let mut known = HashSet::new();
+        self.0.extend(residuals);
+        self.0.retain(|entry| known.insert(key(entry)));
+        if let Some(last) = self.0.get(MOST) {
+            return Err(too_many(last));
+        }
+        self.0.sort_by_key(Entry::key);
+        Ok(())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
@@ -183,11 +244,24 @@ impl Entries {
         self.0.iter().rfind(writes).map(|entry| entry.pattern.top())
     }
 
+    /// The entries that restrict and do not cover `pattern`, if that is none of them: they may be about
+    /// some of its files.
+    pub(crate) fn restricting_beside<'a>(
+        &'a self,
+        pattern: &Pattern,
+    ) -> impl Iterator<Item = &'a Entry> + use<'a> {
+        let is_it = |entry: &Entry| !entry.beside && entry.pattern == *pattern;
+        let is_own = self.0.iter().any(is_it);
+        let restricting = self.0.iter().filter(|it| it.list.restricts());
+        let pattern = pattern.clone();
+        restricting.filter(move |it| !is_own && !it.pattern.covers(&pattern))
+    }
+
     /// The rights to the files of `pattern`.
     pub(crate) fn rights(&self, pattern: &Pattern) -> Rights {
         let mut rights = Rights::default();
-        // Entries are sorted by their stems, and one with the longer stem covers no pattern.
-        let candidates = self.0.iter().take_while(|entry| entry.pattern.stem() <= pattern.stem());
+        // Entries are sorted by their ranks, and one with a higher rank covers no pattern.
+        let candidates = self.0.iter().take_while(|entry| entry.rank() <= pattern.stem());
         let covering: Vec<&Entry> =
             candidates.filter(|entry| entry.pattern.covers(pattern)).collect();
         let is_of_machine = covering.iter().any(|entry| entry.is_of_machine());
@@ -206,4 +280,15 @@ fn loses_against(glob: &Entry, other: &Entry) -> bool {
     (says || adds)
         && other.pattern.stem() > glob.pattern.stem()
         && !glob.pattern.covers(&other.pattern)
+}
+
+/// Whether files of `entry` would be labelled by `other`, which says nothing in its domain.
+fn loses_label(entry: &Entry, (other, restricts): &(Pattern, bool)) -> bool {
+    let (own, its) = (entry.pattern.stem(), other.stem());
+    let is_tie = own == its && entry.list.restricts() && *restricts && other.is_glob();
+    (its > own || is_tie) && !entry.pattern.covers(other)
+}
+
+fn too_many(last: &Entry) -> TooMany {
+    (Problem::TooManyPatterns { most: MOST }, last.place)
 }

@@ -44,11 +44,15 @@ fn list(name: &str, items: &[String]) -> String {
     format!("{name} = [{}]\n", quoted.join(", "))
 }
 
-prop_compose! {
-    fn files()(lists in prop::collection::vec(prop::collection::vec(pattern(), 0..4), 6)) -> String {
-        let names = ["read", "write", "exec", "readonly", "deny", "hide"];
-        names.iter().zip(&lists).map(|(name, items)| list(&format!("files.{name}"), items)).collect()
-    }
+fn lists(names: &'static [&'static str]) -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::collection::vec(pattern(), 0..4), names.len()).prop_map(|lists| {
+        let lists = names.iter().zip(&lists);
+        lists.map(|(name, items)| list(&format!("files.{name}"), items)).collect()
+    })
+}
+
+fn files() -> impl Strategy<Value = String> {
+    lists(&["read", "write", "exec", "readonly", "deny", "hide"])
 }
 
 prop_compose! {
@@ -110,6 +114,50 @@ proptest! {
         let key = ["files.read", "network.connect", "env.set.A"][key];
         let text = format!("{key} = {}", if key == "env.set.A" { format!("'''{text}'''") } else { format!("['''{text}''']") });
         let _ = compile(&text);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// What another domain, its programs and its sockets name gives a domain nothing that its own
+    /// lists keep from it, though files have one label for all.
+    #[test]
+    fn what_is_kept_from_a_domain_stays_so_beside_another(
+        // Grants by globs would be refused more than is said where parts of them have labels.
+        granted in prop::collection::vec(literal(), 0..8), readonly in lists(&["readonly"]),
+        denies in lists(&["deny", "hide"]), git in files(), inherit: bool,
+        programs in prop::collection::vec(pattern(), 1..3),
+        sockets in prop::collection::vec(pattern(), 0..3),
+        paths in prop::collection::vec(literal(), 1..40),
+    ) {
+        let (read, write) = granted.split_at(granted.len() / 2);
+        let grants = list("files.exec", read) + &list("files.write", write);
+        let exec = list("exec", &programs);
+        let sockets: Vec<String> = sockets.iter().map(|it| format!("unix:{it}")).collect();
+        let connect = list("network.connect", &sockets);
+        let main = format!("{grants}{readonly}{denies}");
+        let writable = format!("{grants}{denies}");
+        let both = format!("{main}[domains.git]\n{exec}inherit = {inherit}\n{git}{connect}");
+        let text = grants.clone();
+        let compiled = [grants, writable, main, both].map(|text| compile(&text).unwrap());
+        // What a grant names itself is opened by it, if its label is not that of a part of a glob.
+        let names = |path: &String| text.contains(&format!("'{path}'"));
+        for path in paths.iter().filter(|path| !names(path)) {
+            let [granted, writable, alone, both] =
+                compiled.each_ref().map(|it| letters(rights(it, "main", path)));
+            if alone == "hidden" {
+                prop_assert_eq!(&both, "hidden", "{}", path);
+            }
+            // What may only be read may be executed all the same.
+            let kept = |letter: char| {
+                let is_left = alone.contains(letter)
+                    || letter != 'w' && writable.contains(letter);
+                granted.contains(letter) && !is_left
+            };
+            let gets = both != "hidden" && "rwx".chars().any(|it| kept(it) && both.contains(it));
+            prop_assert!(!gets, "{}: {} instead of {}", path, both, alone);
+        }
     }
 }
 

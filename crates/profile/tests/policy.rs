@@ -280,3 +280,44 @@ fn a_loopback_of_its_own_is_all_that_a_run_reaches() {
     assert_eq!(extends("connect = ['192.0.2.1:9']"), None, "it shares the network that it reaches");
     assert_eq!(extends("inherit = false"), None);
 }
+
+/// A file has one label for all domains, and the longest text before a glob gives it.
+#[test]
+fn a_glob_that_restricts_holds_below_whatever_else_labels_files() {
+    let base = "[files]\nwrite = ['/w']\nhide = ['/w/**/.env']\nreadonly = ['/w/**/*.lock']\n";
+    for more in [
+        "[domains.git]\nexec = ['/w/src/**']\n",
+        "[domains.git]\nexec = ['/w/src']\n",
+        "[network]\nconnect = ['unix:/w/src/**']\n",
+        "[domains.git]\nexec = ['/git']\nfiles.read = ['/w/src']\n",
+        "[domains.git]\nexec = ['/git']\ninherit = false\nfiles.read = ['/w/src']\n",
+        "[domains.git]\nexec = ['/git']\ninherit = false\nfiles.hide = ['/w/src/**/x*']\n",
+    ] {
+        let compiled = compile(&format!("{base}{more}")).unwrap();
+        for (path, want) in [
+            ("/w/src/.env", "hidden"),
+            ("/w/src/xdir/.env", "hidden"),
+            ("/w/src/a.lock", "r"),
+            ("/w/src/deep/a.lock", "r"),
+            ("/w/src/deep/a", "rw"),
+        ] {
+            assert_eq!(letters(rights(&compiled, "main", path)), want, "{path} beside {more}");
+        }
+    }
+    // With text before a glob in one component, and where a part of another glob names it.
+    for more in ["'/w/pkg-*/**'", "'/w/pkg-a'"] {
+        let text = format!(
+            "[files]\nwrite = [{more}]\nread = ['/w/*/.env']\nhide = ['/w/**/.env']\n\
+             readonly = ['/w/**/*.lock']\n"
+        );
+        let compiled = compile(&text).unwrap();
+        for (path, want) in [
+            ("/w/pkg-a/.env", "hidden"),
+            ("/w/pkg-a/deep/.env", "hidden"),
+            ("/w/pkg-a/a.lock", "r"),
+            ("/w/pkg-a/a", "rw"),
+        ] {
+            assert_eq!(letters(rights(&compiled, "main", path)), want, "{path} below {more}");
+        }
+    }
+}

@@ -266,7 +266,7 @@ impl Walk<'_> {
         }
         let target = rustix::fs::readlinkat(fd, c"", Vec::new())?;
         if let Some(links) = self.caller.links {
-            links.follow(&self.at)?;
+            links.follow(&self.at, part)?;
         }
         self.follow_link(path_from(target.as_bytes()))?;
         Ok(None)

@@ -1,6 +1,7 @@
-/* The program of a domain that may change DIRECTORY, which its caller may not. With nothing else, it says by the real name that
-   it may; with "write" or "read", what the links of its caller lead it to; with "service", whether they lead it to a socket
-   there; with "connect" and a port, whether it reaches its caller there, and at the socket "served". */
+/* The program of a domain that may change DIRECTORY, which its caller may not. With nothing else, it says by the real
+   name that it may; with "write" or "read", what the links of its caller lead it to; with "reserved", a link in the
+   place of a file that its caller may write; with "service", whether they lead it to a socket there; with "connect" and
+   a port, whether it reaches its caller there, and at the socket "served". */
 #include "attack.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -67,6 +68,13 @@ static int connect_by_links(const char *directory) {
     return 0;
 }
 
+static void write_by_a_reserved_name(const char *directory) {
+    char name[4096];
+    snprintf(name, sizeof name, "%s.json", directory);
+    must_fail("open by a name that its caller may make", open(name, O_WRONLY));
+    must_fail("truncate by a name that its caller may make", truncate(name, 0));
+}
+
 static void connect_to_caller(int port) {
     struct sockaddr_in ip = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     must_fail("connect to a port", connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&ip, sizeof ip));
@@ -82,7 +90,8 @@ int main(int argc, char **argv) {
         return 0;
     }
     if (!strcmp(argv[2], "service")) return connect_by_links(argv[1]);
-    if (!strcmp(argv[2], "read")) read_by_links();
+    if (!strcmp(argv[2], "reserved")) write_by_a_reserved_name(argv[1]);
+    else if (!strcmp(argv[2], "read")) read_by_links();
     else write_by_links();
     return 0;
 }

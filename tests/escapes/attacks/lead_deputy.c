@@ -13,6 +13,12 @@ int main(int argc, char **argv) {
     if (symlink(file, "file") || symlink("file", "second") || symlink(argv[1], "directory") || symlink(missing, "dangling") ||
         symlink(service, "by_link"))
         return 3;
+    if (!strcmp(argv[2], "reserved")) {
+        char name[4096];
+        snprintf(name, sizeof name, "%s.json", argv[1]);
+        unlink(name);
+        if (symlink(file, name)) return 3;
+    }
     int own = open("own", O_WRONLY | O_CREAT, 0600);
     if (own < 0 || close(own)) return 3;
     pid_t child = fork();

@@ -168,8 +168,8 @@ impl Control {
         self.0.state.caches.stats()
     }
 
-    /// What was denied so far, each kind once, in the order in which each was denied first, which is
-    /// theirs to the end; and how many more there were than are kept.
+    /// What was denied so far, each kind once, in the order in which each was denied first, which
+    /// is theirs to the end; and how many more there were than are kept.
     #[must_use]
     pub fn denials(&self) -> (Vec<crate::Record>, u64) {
         self.0.state.records.audit.denials()

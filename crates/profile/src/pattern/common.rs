@@ -16,13 +16,21 @@ impl Pattern {
     /// Patterns that together match exactly the paths that both match; none if there is no such
     /// path.
     pub(crate) fn common(&self, other: &Self) -> Result<Vec<Self>, Entangled> {
+        self.common_in(other, &mut Steps(MOST_STEPS))
+    }
+
+    /// The same, within an allowance of steps.
+    pub(crate) fn common_in(
+        &self,
+        other: &Self,
+        steps: &mut Steps,
+    ) -> Result<Vec<Self>, Entangled> {
         if !self.stem.starts_with(&other.stem) && !other.stem.starts_with(&self.stem) {
             return Ok(Vec::new());
         }
-        let mut steps = Steps(MOST_STEPS);
         let (a, b) = ((&*self.components, self.below), (&*other.components, other.below));
         let mut found: Vec<Self> = Vec::new();
-        for (components, below) in paths(a, b, &mut steps)? {
+        for (components, below) in paths(a, b, steps)? {
             let label = if self.stem() > other.stem() { &self.label } else { &other.label };
             let pattern = Self::new(components, below, label.clone());
             if !found.contains(&pattern) {
@@ -39,9 +47,14 @@ impl Pattern {
 }
 
 /// What is left of an allowance.
-struct Steps(u32);
+pub(crate) struct Steps(u32);
 
 impl Steps {
+    /// As many as a whole profile may take.
+    pub(crate) fn of_a_profile() -> Self {
+        Self(1_000 * MOST_STEPS)
+    }
+
     fn take(&mut self) -> Result<(), Entangled> {
         self.0 = self.0.checked_sub(1).ok_or(Entangled)?;
         Ok(())

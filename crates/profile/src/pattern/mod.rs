@@ -8,7 +8,7 @@ mod parse;
 mod regex;
 mod text;
 
-pub(crate) use common::Entangled;
+pub(crate) use common::{Entangled, Steps};
 pub(crate) use parse::parse;
 
 use std::{ops::Deref, path::Path, sync::Arc};
@@ -212,9 +212,22 @@ impl Pattern {
         reach[0]
     }
 
-    /// What `self`, a glob, still matches below the literal directories at the start of `other`:
-    /// patterns as specific as `other`, for which `self` would lose against `other` otherwise.
-    pub(crate) fn residuals_below(&self, other: &Self) -> Vec<Self> {
+    /// What `self`, a glob, still matches of what `other` does: patterns as specific as `other`, for
+    /// which `self` would lose against `other` otherwise.
+    ///
+    /// # Errors
+    ///
+    /// That cannot be said within what is left of `steps`.
+    pub(crate) fn residuals(
+        &self,
+        other: &Self,
+        steps: &mut Steps,
+    ) -> Result<Vec<Self>, Entangled> {
+        if other.is_glob() { self.common_in(other, steps) } else { Ok(self.below(other)) }
+    }
+
+    /// What `self` still matches below the path `other`.
+    fn below(&self, other: &Self) -> Vec<Self> {
         let prefix = &other.components[..other.literal_components()];
         let mut positions = vec![0usize];
         for component in prefix {
@@ -249,9 +262,8 @@ impl Pattern {
 
     fn residual(&self, other: &Self, prefix: &[Component], at: usize) -> Self {
         let rest = &self.components[at..];
-        let shown = if other.is_glob() { String::new() } else { format!("{}/", other.label) };
         let rest_label: Vec<String> = rest.iter().map(Component::label).collect();
-        let label = format!("{shown}{}", rest_label.join("/"));
+        let label = format!("{}/{}", other.label, rest_label.join("/"));
         Self::new([prefix, rest].concat(), self.below, label)
     }
 

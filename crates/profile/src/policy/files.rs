@@ -4,10 +4,9 @@ use super::shared::{self, Shared};
 use super::writer::{PermissionSet, Writer, object};
 use crate::amended::{Amended, Taken};
 use crate::amendment::{Clause, ClauseObject, everything};
-use crate::merged::Profile;
-use crate::network::Target;
+use crate::merged::{Domain, Profile};
 use crate::pattern::Pattern;
-use crate::rights::Rights;
+use crate::rights::{Entry, Rights};
 use crate::source::TextSpan;
 use std::collections::HashSet;
 
@@ -121,19 +120,23 @@ impl Node {
 }
 
 /// One node for each pattern of the profile, in the order of labelling rules: of two that match a
-/// path, the one with the longer stem labels it; among equals, the later.
+/// path, the one with the longer stem labels it; among equals, the later. Of files of one domain's
+/// pattern, a glob of another that restricts is about a part, which has a later node; where none
+/// says it, it is about all of them.
 pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
-    let mut patterns: Vec<(&Pattern, bool)> = Vec::new();
+    let mut patterns: Vec<(Pattern, bool)> = Vec::new();
     let mut seen = std::collections::HashMap::new();
-    for (pattern, restricts) in all_patterns(profile) {
-        let index = *seen.entry(pattern.regex()).or_insert_with(|| {
+    let named = profile.domains.iter().flat_map(Domain::patterns);
+    let parts = profile.domains.iter().flat_map(Domain::parts);
+    for (pattern, restricts) in named.chain(parts) {
+        let index = *seen.entry(pattern.regex().to_owned()).or_insert_with(|| {
             patterns.push((pattern, false));
             patterns.len() - 1
         });
         patterns[index].1 |= restricts;
     }
     patterns.sort_by_key(|(pattern, restricts)| (pattern.stem(), *restricts));
-    let node = |(pattern, _): (&Pattern, bool)| Node {
+    let node = |(pattern, _): &(Pattern, bool)| Node {
         type_name: type_name(profile, pattern, out),
         rights: profile.domains.iter().map(|domain| domain.entries.rights(pattern)).collect(),
         taken: vec![Taken::default(); profile.domains.len()],
@@ -143,7 +146,22 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
         by_name: None,
         clauses: Vec::new(),
     };
-    patterns.into_iter().map(node).collect()
+    let mut nodes: Vec<Node> = patterns.iter().map(node).collect();
+    for (index, domain) in profile.domains.iter().enumerate() {
+        for at in 0..nodes.len() {
+            let pattern = &nodes[at].pattern;
+            let about = domain.entries.restricting_beside(pattern);
+            let not_said_later = |entry: &&Entry| {
+                let said =
+                    |part: &Pattern| nodes[at + 1..].iter().any(|it| it.pattern.covers(part));
+                !entry.pattern.common(pattern).is_ok_and(|parts| parts.iter().all(said))
+            };
+            let restricted = about.filter(not_said_later);
+            let rights = restricted.fold(nodes[at].rights[index], Rights::restricted_by);
+            nodes[at].rights[index] = rights;
+        }
+    }
+    nodes
 }
 
 /// Nodes for what would lead to files in the place of protected ones: where `/w/.git/config` is
@@ -208,19 +226,6 @@ fn way(node: &Node, pattern: &Pattern, out: &mut Writer) -> Node {
         by_name: None,
         clauses: node.clauses.clone(),
     }
-}
-
-/// The patterns of every list of every domain, with whether the list restricts.
-fn all_patterns(profile: &Profile) -> impl Iterator<Item = (&Pattern, bool)> {
-    profile.domains.iter().flat_map(|domain| {
-        let files = domain.entries.iter().map(|entry| (&entry.pattern, entry.list.restricts()));
-        let programs = domain.programs.iter().map(|(pattern, _)| (pattern, false));
-        let sockets = domain.network.iter().flat_map(|rule| match &rule.target {
-            Target::Unix(_, patterns) => patterns.as_slice(),
-            _ => &[],
-        });
-        files.chain(programs).chain(sockets.map(|pattern| (pattern, false)))
-    })
 }
 
 /// `git_exec_t` for what enters the domain `git`; otherwise named after the pattern.

@@ -10,8 +10,8 @@ pub(super) const FAST: &str = "this run is in mode `fast`: opens for reading are
                                --domain), or start it in mode `all`";
 
 impl Owner {
-    /// `amendment` with what its links lead to: where those of a revocation lead now, and where they
-    /// led when what it gives back was taken. A grant alone gives what lies at its own path.
+    /// `amendment` with what its links lead to: where those of a revocation lead now, and where
+    /// they led when what it gives back was taken. A grant alone gives what lies at its own path.
     pub(super) fn followed(&self, amendment: Amendment) -> Amendment {
         let led = match amendment.kind {
             AmendmentKind::Revoke => amendment.links(&self.facts.status.variables),
