@@ -1,7 +1,7 @@
 //! Entries of directories that a run sees nothing of: the kernel lets none be made, renamed or
 //! removed there, whatever is granted of the entry itself.
 
-use crate::{fitting::Fitting, proposal::is_name_of};
+use crate::{fitting::Fitting, names::is_name_of};
 use learn::{Access, Judge, Line, Scope};
 use monitor::visible;
 use std::path::{Path, PathBuf};

@@ -24,6 +24,7 @@ mod led;
 mod machine;
 mod man;
 mod misplaced;
+mod names;
 mod policy;
 mod proposal;
 mod ps;

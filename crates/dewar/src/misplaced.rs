@@ -1,7 +1,7 @@
 //! Programs that are called like one of a domain, and lie where the profile does not look for it:
 //! they stay in the domain of whoever starts them, and lack what theirs has.
 
-use crate::{fitting::Fitting, proposal::asks_for_names};
+use crate::{fitting::Fitting, names::asks_for_names};
 use learn::{Access, Judge, Line};
 use monitor::Record;
 use profile::{Compiled, Domain};

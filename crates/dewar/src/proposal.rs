@@ -7,6 +7,7 @@ use crate::{
     guarded::{Guarded, UNGUARDED, kept, links_to},
     learn::hosts::endpoints,
     misplaced,
+    names::{asks_for_names, is_name_of},
     run::{Denial, RunRecord},
 };
 use anyhow::bail;
@@ -269,12 +270,6 @@ pub(crate) fn named_hosts(command: &[String]) -> BTreeSet<String> {
     command.iter().flat_map(|word| endpoints(word)).collect()
 }
 
-/// Whether a program asked for the address of a name, as far as its denial tells.
-pub(crate) fn asks_for_names(record: &Record) -> bool {
-    let is_port = || record.object.trim_end_matches("/udp").ends_with(":53");
-    record.tclass == "endpoint" && is_port() || record.tclass == "udp_socket"
-}
-
 /// Why nothing more is granted to who asked for the address of a host that its command names: it
 /// was granted that, and there was no address.
 pub(crate) fn not_found(
@@ -309,11 +304,6 @@ fn missing(access: &Access, judge: &Judge) -> Vec<String> {
         Some(path) if !judge.rights(path, access.domain()).write => vec!["remove_name".into()],
         _ => judge.missing(access),
     }
-}
-
-/// Whether a person who has written `named` means `object`, as a record names it.
-pub(crate) fn is_name_of(named: &Path, object: &str) -> bool {
-    named.to_str().is_some_and(|named| profile::plain(named) == profile::plain(object))
 }
 
 /// What is said of what looks like a secret, or acts for whoever connects.

@@ -3,7 +3,8 @@
 use crate::{
     allow::amendment,
     fitting::{Author, Fitting, Target, access, file_of},
-    proposal::{Proposal, is_name_of, kept_back, of_profile},
+    names::is_name_of,
+    proposal::{Proposal, kept_back, of_profile},
     run::{Denial, link::Setup},
     words::{exact, words},
 };

@@ -4,7 +4,8 @@ use crate::{
     amend::literal,
     groups::Group,
     guarded::{kept, links_to},
-    proposal::{self, asks_for_names, unnameable},
+    names::asks_for_names,
+    proposal::{self, unnameable},
     run::Denial,
 };
 use flask::domain_of;

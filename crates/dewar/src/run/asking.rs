@@ -190,12 +190,3 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Questions in a minute, where nobody says.
 pub(super) const DEFAULT_RATE: usize = 10;
-
-/// What `dewar run --ask` wants.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AskRequest {
-    /// How long a question is open.
-    pub(crate) timeout: Duration,
-    /// Questions in a minute.
-    pub(crate) rate: usize,
-}

@@ -1,197 +1,25 @@
 //! The records of past runs, for `dewar explain`.
 
 use super::{
-    RunRequest, Summary,
-    counts::{Spent, decisions},
+    RunRecord, Summary,
     kept::{no_run, unknown},
-    link::Answered,
-    owner::History,
-    planted::PlantedRecord,
 };
-use crate::control::{Begun, Decisions, Denial, PolicyChange, Status, journal_directory, records};
+use crate::control::{Begun, Status, journal_directory, records};
 use anyhow::{Context as _, bail};
 use cli::failure::Usage;
-use monitor::{Deed, DeedKind, Record, Report};
 use rustix::fs::{AtFlags, Dir, DirEntry, unlinkat};
-use serde::{Deserialize, Serialize};
 use std::{
-    collections::BTreeSet,
     fs::{File, Permissions},
     io::{Seek, Write},
     os::{
         fd::OwnedFd,
         unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     },
-    path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 /// Records kept; older ones are thrown away when the next run begins.
 const MOST_RUNS: usize = 200;
-
-/// What is kept of a run.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct RunRecord {
-    /// What `dewar ps` called it.
-    pub(crate) id: String,
-    /// What `dewar run --name` called it.
-    pub(crate) name: Option<String>,
-    /// When it ended, in seconds since 1970.
-    pub(crate) time: f64,
-    /// When it began; 0 if nobody knows.
-    pub(crate) started: f64,
-    /// `all` or `fast`.
-    pub(crate) mode: String,
-    /// The command and its arguments.
-    pub(crate) command: Vec<String>,
-    /// The profile.
-    pub(crate) profile: String,
-    /// The profile as it was named, and the directory where that was.
-    pub(crate) argument: String,
-    pub(crate) directory: PathBuf,
-    /// What the variables of the profile stood for; what the run could not change is among them.
-    pub(crate) variables: Option<profile::Variables>,
-    /// The exit status that a shell would show; 0 while it goes on.
-    pub(crate) status: i32,
-    /// It has not ended, and this is what is on record of it so far.
-    #[serde(skip)]
-    pub(crate) goes_on: bool,
-    /// Decisions by object manager.
-    pub(crate) decisions: Vec<Decisions>,
-    /// What deciding took, by system call, the dearest first; empty unless it was asked for.
-    #[serde(default)]
-    pub(crate) spent: Vec<Spent>,
-    /// Denials, each kind once.
-    pub(crate) denials: Vec<Denial>,
-    /// Denials that were not kept.
-    pub(crate) dropped: u64,
-    /// What the kernel refused root although policy grants it, by the capability that would have
-    /// helped.
-    #[serde(default)]
-    pub(crate) lacking: Vec<(String, u64)>,
-    /// What was denied to nobody, and may be why the command failed all the same.
-    pub(crate) remarks: Vec<String>,
-    /// That the command was ended at a limit of its profile.
-    pub(crate) time_limit: Option<String>,
-    /// What the command names outside of the workspace, and did not see.
-    #[serde(default)]
-    pub(crate) unseen: Vec<super::unseen::Unseen>,
-    /// Hosts that the profile grants and that had no address at the start, each with the domain.
-    #[serde(default)]
-    pub(crate) unfound: BTreeSet<(String, String)>,
-    /// Variables that the profile kept out, by name or for what they hold.
-    #[serde(default)]
-    pub(crate) kept_out: Vec<String>,
-    /// Layers that refused without a record, if they refused anything.
-    pub(crate) unrecorded: Vec<String>,
-    /// Changes of its policy.
-    pub(crate) changes: Vec<PolicyChange>,
-    /// What was asked, and answered.
-    pub(crate) answers: Vec<Answered>,
-    /// Whether the profile sets a guard, so that what follows was looked for.
-    pub(crate) guarded: bool,
-    /// What programs outside would execute because of it.
-    pub(crate) planted: Vec<PlantedRecord>,
-    /// How much more of that there was.
-    pub(crate) planted_more: u64,
-    /// How many runs began inside of it.
-    #[serde(default)]
-    pub(crate) runs_inside: u32,
-    /// What was written, removed, executed and contacted, as far as the monitor decided it.
-    pub(crate) deeds: Vec<Deed>,
-    /// How much more of each kind there was.
-    pub(crate) deeds_more: Vec<(DeedKind, u64)>,
-}
-
-/// The name of the compiled policy in the security server's messages.
-pub(super) const POLICY_NAME: &str = "policy";
-
-impl RunRecord {
-    /// Its name, or else its id.
-    pub(crate) fn called(&self) -> &str {
-        self.name.as_ref().unwrap_or(&self.id)
-    }
-
-    pub(super) fn new(
-        request: &RunRequest,
-        (id, profile): (&str, &str),
-        report: &Report,
-        history: &History,
-    ) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self {
-            id: id.to_owned(),
-            name: request.name.clone(),
-            time: now.as_secs_f64(),
-            started: 0.0,
-            mode: String::new(),
-            command: request
-                .command
-                .iter()
-                .map(|word| word.to_string_lossy().into_owned())
-                .collect(),
-            profile: profile.to_owned(),
-            argument: request.profile.clone().unwrap_or_default(),
-            directory: std::env::current_dir().unwrap_or_default(),
-            variables: None,
-            status: report.outcome.status(),
-            goes_on: false,
-            decisions: report
-                .decisions
-                .iter()
-                .map(|(name, stats)| decisions(name, *stats))
-                .collect(),
-            spent: report.spent.iter().map(Spent::of).collect(),
-            denials: report.denials.iter().map(|record| denial(history, record)).collect(),
-            dropped: report.dropped,
-            lacking: report
-                .lacking
-                .iter()
-                .map(|(name, count)| ((*name).to_owned(), *count))
-                .collect(),
-            remarks: report.remarks.clone(),
-            time_limit: None,
-            unfound: BTreeSet::new(),
-            kept_out: Vec::new(),
-            unseen: Vec::new(),
-            unrecorded: report.unrecorded.iter().map(|&layer| layer.to_owned()).collect(),
-            changes: history.changes.clone(),
-            answers: Vec::new(),
-            guarded: false,
-            planted: Vec::new(),
-            planted_more: report.planted_more,
-            runs_inside: report.runs_inside,
-            deeds: report.deeds.clone(),
-            deeds_more: report.deeds_more.clone(),
-        }
-    }
-}
-
-pub(super) fn denial(history: &History, record: &Record) -> Denial {
-    let mut profile_rules = Vec::new();
-    if let Some(compiled) = history.policy(record.seqno) {
-        let lines = record.rules.iter().filter_map(|rule| policy_line(rule));
-        let granting = lines.filter_map(|line| compiled.origin(line));
-        let (subject, object) =
-            (flask::type_of(&record.scontext), flask::type_of(&record.tcontext));
-        let missing: Vec<&str> = record.missing.iter().map(String::as_str).collect();
-        let revoked = compiled.revoked(subject, object, &missing);
-        let withheld = revoked.or_else(|| compiled.withheld(subject, object));
-        profile_rules.extend(granting.chain(withheld).map(|origin| origin.to_string()));
-        if profile_rules.is_empty() {
-            profile_rules.extend(compiled.shown(subject, object).map(|origin| origin.to_string()));
-        }
-    }
-    Denial { record: record.clone(), profile_rules }
-}
-
-/// The line of the compiled policy that a rule in an explanation stands in.
-fn policy_line(rule: &str) -> Option<usize> {
-    let place = rule.split(|c: char| c.is_whitespace() || "()[]".contains(c));
-    let mut places = place.filter_map(|word| word.strip_prefix(POLICY_NAME)?.strip_prefix(':'));
-    places.find_map(|rest| rest.split(':').next()?.parse().ok())
-}
 
 /// The record that a run will leave. Opened before the run, because the sandbox's view may leave it
 /// out.
@@ -317,6 +145,3 @@ impl Drop for Journal {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -15,6 +15,8 @@ mod place;
 mod planted;
 mod prepare;
 mod proposing;
+mod record;
+mod request;
 mod scratch;
 mod script;
 mod serving;
@@ -36,68 +38,24 @@ use confine::launch::{CommandStatus, Inherited};
 use confine::layers::Probe;
 use monitor::Enforce;
 use serving::Serving;
-use std::{ffi::OsString, path::PathBuf, sync::Arc, time::UNIX_EPOCH};
+use std::{sync::Arc, time::UNIX_EPOCH};
 
 use owner::{Facts, Owner};
 
 pub(crate) use crate::control::{Decisions, Denial};
 pub(crate) use args::RunArgs;
-pub(crate) use asking::AskRequest;
 pub(crate) use counts::Spent;
 pub(crate) use inside::is_inside;
-pub(crate) use journal::{Journal, RunRecord};
+pub(crate) use journal::Journal;
 pub(crate) use kept::Summary;
 pub(crate) use link::Answered;
 pub(crate) use planted::{PlantedRecord, tell as tell_planted};
 pub(crate) use prepare::REQUIRED;
-pub(crate) use serving::UseDaemon;
+pub(crate) use record::RunRecord;
+pub(crate) use request::{AskRequest, RunRequest, UseDaemon};
 pub(crate) use summary::lacking;
 pub(crate) use trusted::{guarded_for, is_trusted_outside};
 pub(crate) use unseen::{Unseen, kept_out};
-
-/// What the command line asked for.
-pub(crate) struct RunRequest {
-    /// A shipped profile's name, or a file; `None` for that of the project, if there is one.
-    pub(crate) profile: Option<String>,
-    /// What `dewar ps` and others call the run.
-    pub(crate) name: Option<String>,
-    /// Overrides the profile's mode.
-    pub(crate) mode: Option<Mode>,
-    /// The directory that `${workspace}` stands for; the working directory, unless it was named.
-    pub(crate) workspace: Option<PathBuf>,
-    /// Prints the resolution of decisions at the end.
-    pub(crate) stats: bool,
-    /// Where every decision goes: a file, or `-` for standard error.
-    pub(crate) audit: Option<PathBuf>,
-    /// Whether a daemon decides.
-    pub(crate) daemon: UseDaemon,
-    /// The journal of the daemon gets every decision, not only denials.
-    pub(crate) record_all: bool,
-    /// CIL files that are part of the policy.
-    pub(crate) cil: Vec<PathBuf>,
-    /// Runs although something asked for cannot be enforced here.
-    pub(crate) allow_degraded: bool,
-    /// Layers to do without, as if this machine lacked them.
-    pub(crate) without: Vec<String>,
-    /// Which object managers decide.
-    pub(crate) enforce: Enforce,
-    /// Prints the summary as JSON.
-    pub(crate) json: bool,
-    /// Says which environment variables pass.
-    pub(crate) show_env: bool,
-    /// Says what is set up, and how.
-    pub(crate) verbose: bool,
-    /// Whether somebody is asked before something is denied.
-    pub(crate) ask: Option<AskRequest>,
-    /// Says nothing that is no mistake.
-    pub(crate) quiet: bool,
-    /// Says what would be laid down, and runs nothing.
-    pub(crate) dry_run: bool,
-    /// It is learned from: its profile grants nearly everything.
-    pub(crate) learning: bool,
-    /// The command and its arguments.
-    pub(crate) command: Vec<OsString>,
-}
 
 /// Runs the command; how it ended.
 pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<CommandStatus> {

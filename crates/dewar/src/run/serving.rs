@@ -1,6 +1,6 @@
 //! Who decides for a run: the daemon's security server, or one of its own.
 
-use super::{RunRequest, journal::POLICY_NAME, prepare::Profile};
+use super::{RunRequest, UseDaemon, prepare::Profile, record::POLICY_NAME};
 use crate::{failure::Usage, output::tell};
 use anyhow::bail;
 use daemon_client::{ClientError, DaemonDirs, NewRun, Policy, Registration, Writer};
@@ -8,18 +8,6 @@ use flask::SecurityServer;
 use monitor::{ApplyError, Control, RevokeMode, Trail};
 use security_server::{PolicyErrors, Server};
 use std::{path::PathBuf, sync::Arc};
-
-/// Whether a run uses a daemon.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum UseDaemon {
-    /// If one answers.
-    #[default]
-    IfThere,
-    /// It fails without one.
-    Insist,
-    /// Never.
-    No,
-}
 
 /// The security server of a run, and how its policy is replaced.
 pub(super) struct Serving {

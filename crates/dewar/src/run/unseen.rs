@@ -3,7 +3,7 @@
 //! the system.
 
 use super::{Denial, RunRecord};
-use crate::{machine, proposal::asks_for_names};
+use crate::{machine, names::asks_for_names};
 use learn::{Judge, Line, Scope};
 use monitor::{DeedKind, Record, visible};
 use profile::{Compiled, Documents, Domain, Environment, Fate, PathRule, ResolvedHost, Variables};

@@ -99,3 +99,6 @@ fn weight(record: &Record) -> u8 {
         2
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! What was in force in a run, and what was changed.
 
-use super::ResolvedProfile;
+use super::resolved_profile::ResolvedProfile;
 use crate::control::PolicyChange;
 use profile::{Amendment, Compiled, Variables};
 use std::{cell::OnceCell, collections::VecDeque, sync::Arc};

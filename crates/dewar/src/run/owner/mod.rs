@@ -8,6 +8,7 @@
 mod amendable;
 mod history;
 mod refused;
+mod resolved_profile;
 mod rollback;
 
 use super::{
@@ -15,21 +16,17 @@ use super::{
     serving::{Decider, LoadError, Prepared},
 };
 use crate::control::{ChangeResult, Counters, PolicyChange, Reply, Request, Service, Status};
-use crate::run::{Denial, counts::decisions, journal::denial};
+use crate::run::{Denial, counts::decisions, record::denial};
 use crate::words::denied;
 use amendable::{FAST, takes_reading};
 pub(super) use history::History;
 use history::Policies;
 use monitor::{ByName, Control, Receipt, RevokeMode, visible};
-use profile::{
-    AmendedObject, Amendment, AmendmentKind, Compiled, Documents, ProfileErrors, Variables,
-};
+use profile::{AmendedObject, Amendment, AmendmentKind, Compiled, Documents};
 use refused::RefusedChange;
+use resolved_profile::ResolvedProfile;
 use rollback::Rollback;
 use std::{
-    collections::BTreeMap,
-    io,
-    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError},
     thread,
     time::{Duration, Instant, SystemTime},
@@ -79,25 +76,6 @@ struct PolicyInput {
     profile: Arc<ResolvedProfile>,
     /// Those that are enough, in their order.
     amendments: Arc<[Amendment]>,
-}
-
-/// A profile, and the addresses of the hosts that it names.
-struct ResolvedProfile {
-    documents: Documents,
-    hosts: BTreeMap<String, Vec<IpAddr>>,
-}
-
-impl ResolvedProfile {
-    fn compile(
-        &self,
-        variables: &Variables,
-        amendments: &[Amendment],
-    ) -> Result<Compiled, ProfileErrors> {
-        let unknown = || io::Error::other("it was not resolved");
-        let known = |name: &&str| self.hosts.get(*name).cloned().ok_or_else(unknown);
-        let mut resolver = |names: &[&str]| names.iter().map(known).collect();
-        self.documents.compile(variables, &mut resolver, amendments)
-    }
 }
 
 impl Owner {

@@ -1,6 +1,7 @@
 //! What is spoken of of what was denied.
 
 use super::*;
+use monitor::Deed;
 
 fn denial(time: f64, tclass: &str, missing: &[&str], object: &str) -> Denial {
     let record = Record {
