@@ -7,6 +7,7 @@
 
 mod answers;
 mod attack;
+mod case;
 mod control;
 mod dewar;
 mod domains;
@@ -20,18 +21,11 @@ mod random;
 mod stage;
 mod terminals;
 
+pub(crate) use case::{Case, cases};
+
 use libtest_mimic::{Arguments, Trial};
 use stage::{Stage, available};
 use std::process::ExitCode;
-
-/// A test, and its name: the attack.
-pub(crate) type Case = (&'static str, fn(&Stage));
-
-/// Lists functions as cases.
-macro_rules! cases {
-    ($($name:ident),* $(,)?) => { &[$((stringify!($name), $name as fn(&crate::stage::Stage))),*] };
-}
-pub(crate) use cases;
 
 fn main() -> ExitCode {
     let groups = [

@@ -9,6 +9,7 @@
 //! Called by who is not root, the tests fail unless `DEWAR_TESTS_AS=user` says that the part for
 //! root is run elsewhere.
 
+mod case;
 mod changes;
 mod daemon;
 mod denied;
@@ -28,20 +29,13 @@ mod surrounded;
 mod terminal;
 mod tree;
 
+pub(crate) use case::{Case, cases};
+
 use libtest_mimic::{Arguments, Trial};
 use stage::Stage;
 use std::{process::ExitCode, sync::Arc};
 use suite::Suite;
 use test_support::Variant;
-
-/// A test, and its name: a sentence that would be false if it failed.
-pub(crate) type Case = (&'static str, fn(&Stage));
-
-/// Lists functions as cases.
-macro_rules! cases {
-    ($($name:ident),* $(,)?) => { &[$((stringify!($name), $name as fn(&crate::stage::Stage))),*] };
-}
-pub(crate) use cases;
 
 fn main() -> ExitCode {
     identity::serve_if_called_so();

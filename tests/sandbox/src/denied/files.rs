@@ -1,6 +1,6 @@
 //! Files outside.
 
-use super::{refused, refused_under};
+use super::refused::{refused, refused_under};
 use crate::{
     Case, cases,
     dewar::Call,

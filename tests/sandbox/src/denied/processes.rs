@@ -1,6 +1,6 @@
 //! Processes outside.
 
-use super::refused;
+use super::refused::refused;
 use crate::{Case, cases, stage::Stage};
 use std::process::Child;
 

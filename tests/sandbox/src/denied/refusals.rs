@@ -1,7 +1,7 @@
 //! What is refused whatever policy says: it fails as ever, and is on record with who refuses it and
 //! what to do instead.
 
-use super::refused_under;
+use super::refused::refused_under;
 use crate::{
     Case, cases,
     dewar::Call,

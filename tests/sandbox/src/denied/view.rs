@@ -1,7 +1,7 @@
 //! What the view keeps away: hidden and denied places in the middle of what is granted, and what is
 //! left out.
 
-use super::refused;
+use super::refused::refused;
 use crate::{
     Case, cases,
     process::run,
