@@ -13,6 +13,7 @@
 //! says: a secret counts as read when the random word that only the judge knew comes out, a message
 //! as sent when the witness has it.
 
+mod attack;
 pub mod case;
 pub mod cases;
 mod outside;
@@ -23,4 +24,5 @@ mod sys;
 pub mod verdict;
 pub mod wall;
 
-pub use scene::{ATTACK, is_attack, run_attack};
+pub use attack::{is_attack, run_attack};
+pub use scene::ATTACK;

@@ -1,12 +1,9 @@
-//! The attack's side: this program, started inside the sandbox.
+//! The attack's side: what it is told, and what it says and leaves.
 
-use crate::cases;
 use std::{
     collections::HashMap,
-    ffi::OsString,
     io::{self, BufRead as _, Write as _},
-    path::PathBuf,
-    process::ExitCode,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -22,40 +19,11 @@ pub(crate) const RACE: Duration = Duration::from_millis(1200);
 /// What an attack is told: where it is, and what to aim at.
 pub(crate) struct Scene(HashMap<String, String>);
 
-/// Whether this program was started as an attack.
-#[must_use]
-pub fn is_attack(mut arguments: impl Iterator<Item = OsString>) -> bool {
-    arguments.nth(1).is_some_and(|first| first == ATTACK)
-}
-
-/// Carries out what `--attack NAME KEY=VALUE…` says.
-#[must_use]
-pub fn run_attack() -> ExitCode {
-    let mut words = std::env::args().skip(2);
-    let name = words.next().unwrap_or_default();
-    let told = words.filter_map(|word| {
-        let (key, value) = word.split_once('=')?;
-        Some((key.to_owned(), value.to_owned()))
-    });
-    let scene = Scene(told.collect());
-    say(STARTED);
-    let done = match cases::helper(&name) {
-        Some(helper) => helper(&scene),
-        None => match cases::find(&name) {
-            Some(case) => (case.attack)(&scene),
-            None => Err(io::Error::other(format!("no attack is called `{name}`"))),
-        },
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "attack failed: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
 impl Scene {
+    pub(crate) fn new(told: HashMap<String, String>) -> Self {
+        Self(told)
+    }
+
     pub(crate) fn get(&self, key: &str) -> &str {
         self.0.get(key).map_or("", String::as_str)
     }
@@ -102,4 +70,14 @@ pub(crate) fn hold() {
             Ok(_) => line.clear(),
         }
     }
+}
+
+/// Writes a file, and the directories above it.
+pub(crate) fn plant(path: &Path, content: &str) -> io::Result<()> {
+    let name =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(name)?;
+    }
+    std::fs::write(path, content).map_err(name)
 }

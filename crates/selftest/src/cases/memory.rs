@@ -1,10 +1,9 @@
 //! Memory that is shared with the machine, terminals, and what is executed from where.
 
-use super::plant;
 use crate::{
     case::{Case, Judge, Severity},
     outside::look::came_out,
-    scene::{ATTACK, hold, loot},
+    scene::{ATTACK, hold, loot, plant},
     stage::{Stage, word},
     sys,
 };

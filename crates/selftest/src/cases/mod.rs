@@ -17,7 +17,6 @@ use crate::{
 };
 use std::{
     io::{self, BufRead as _, Read as _},
-    path::Path,
     time::Duration,
 };
 
@@ -73,16 +72,6 @@ fn victim(_: &Scene) -> io::Result<()> {
     io::stdin().read_to_end(&mut Vec::new())?;
     drop(std::hint::black_box(kept));
     Ok(())
-}
-
-/// Writes a file, and the directories above it.
-fn plant(path: &Path, content: &str) -> io::Result<()> {
-    let name =
-        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(name)?;
-    }
-    std::fs::write(path, content).map_err(name)
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Names and marks of files that mean something outside.
 
-use super::plant;
 use crate::{
     case::{Case, Judge, Severity},
     outside::look::{came_out, is_there},
-    scene::loot,
+    scene::{loot, plant},
     sys,
 };
 use rustix::fs::{

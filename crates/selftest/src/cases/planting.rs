@@ -1,9 +1,9 @@
 //! Files in the workspace that a trusted program outside executes later.
 
-use super::plant;
 use crate::{
     case::{Case, Judge, Severity},
     outside::look::{has, holds_word, is_there},
+    scene::plant,
     stage::Stage,
 };
 use std::{fs, io, os::unix::fs::PermissionsExt as _};
