@@ -34,6 +34,7 @@ mod plugins;
 mod pool;
 mod serve;
 mod server;
+mod shared;
 
 pub use config::{Config, ConfigError, Kind, Listen, PluginConfig};
 pub use error::ServerError;

@@ -1,4 +1,4 @@
-//! A running server: what its threads share, and how it changes and ends.
+//! A running server: how it begins, changes and ends.
 
 use crate::{
     admin,
@@ -10,86 +10,21 @@ use crate::{
     manager::{self, CLIENT_CONTEXT, Manager, ManagerError},
     plugins::Plugins,
     serve::{self, Listeners, Wake, tls::Acceptors},
+    shared::{Shared, Site},
 };
 use arc_swap::ArcSwap;
-use flask::Sid;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::{
-    fs, io,
+    fs,
     net::SocketAddr,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     thread::JoinHandle,
     time::Instant,
 };
-
-/// What is served, as it was configured last.
-pub(crate) struct Site {
-    pub(crate) config: Config,
-    pub(crate) files: Files,
-    pub(crate) log: Option<LogFile>,
-    /// The label of requests by their listener.
-    pub(crate) labels: Vec<Sid>,
-}
-
-/// What all threads of a server share.
-pub(crate) struct Shared {
-    pub(crate) site: ArcSwap<Site>,
-    generation: AtomicU64,
-    pub(crate) manager: Arc<Manager>,
-    pub(crate) plugins: Plugins,
-    pub(crate) tls: ArcSwap<Acceptors>,
-    /// One for each worker, and for each thread that speaks TLS and HTTP/2.
-    pub(crate) counters: Box<[Counters]>,
-    /// Bytes of files that are kept for plugins.
-    pub(crate) images: Arc<AtomicUsize>,
-    /// Connections at a time.
-    pub(crate) connections: AtomicUsize,
-    pub(crate) ending: AtomicBool,
-    pub(crate) begun: Instant,
-    /// What went wrong last.
-    complaints: Mutex<Vec<String>>,
-}
-
-impl Shared {
-    pub(crate) fn generation(&self) -> u64 {
-        self.generation.load(Relaxed)
-    }
-
-    /// Whether there is room for one more connection, which is then counted.
-    pub(crate) fn has_room(&self) -> bool {
-        let most = self.site.load().config.limits.connections;
-        let taken = self.connections.fetch_add(1, Relaxed) < most;
-        if !taken {
-            self.connections.fetch_sub(1, Relaxed);
-        }
-        taken
-    }
-
-    pub(crate) fn ends(&self) -> bool {
-        self.ending.load(Relaxed)
-    }
-
-    /// Says on standard error what went wrong, in one line, and keeps the last for the status page.
-    pub(crate) fn report(&self, text: &str) {
-        use std::io::Write as _;
-        let visible: String =
-            text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(2000).collect();
-        let _ = io::stderr().lock().write_all(format!("dewar serve: {visible}\n").as_bytes());
-        let mut kept = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == 32 {
-            kept.remove(0);
-        }
-        kept.push(visible);
-    }
-
-    pub(crate) fn complaints(&self) -> Vec<String> {
-        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
 
 /// A server that runs.
 pub struct Server {

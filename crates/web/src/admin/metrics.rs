@@ -3,7 +3,7 @@
 use super::status::{PluginTotals, totals};
 use crate::{
     counters::{BUCKETS, Count, Counters},
-    server::Shared,
+    shared::Shared,
 };
 use std::{fmt::Write as _, sync::atomic::Ordering::Relaxed};
 

@@ -2,6 +2,7 @@
 //! nothing for others.
 
 mod metrics;
+mod reply;
 mod routes;
 mod status;
 
@@ -9,10 +10,11 @@ use crate::{
     error::ServerError,
     http::head::{self, Head, Length, MAX_FIELDS, MAX_HEAD},
     serve::{unix_listener, with_form},
-    server::Shared,
+    shared::Shared,
 };
 use httparse::EMPTY_HEADER;
 use ipc::peer_user;
+use reply::Reply;
 use rustix::{
     net::{Shutdown, shutdown},
     process::{Uid, getuid},
@@ -59,23 +61,6 @@ enum Access {
     Owner,
     /// Looking.
     Anybody,
-}
-
-/// What is answered.
-struct Reply {
-    status: u16,
-    media: &'static str,
-    body: String,
-}
-
-impl Reply {
-    fn text(status: u16, body: impl Into<String>) -> Self {
-        Self { status, media: "text/plain; charset=utf-8", body: body.into() }
-    }
-
-    fn json(value: &serde_json::Value) -> Self {
-        Self { status: 200, media: "application/json", body: format!("{value:#}\n") }
-    }
 }
 
 pub(crate) fn start(shared: &Arc<Shared>) -> Result<Admin, ServerError> {

@@ -1,7 +1,7 @@
 //! What administration can be asked for.
 
-use super::{Reply, metrics, status};
-use crate::{config::PluginConfig, plugins::PluginError, server::Shared};
+use super::{metrics, reply::Reply, status};
+use crate::{config::PluginConfig, plugins::PluginError, shared::Shared};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use crate::{
     counters::{Count, Counters, PluginCounters},
-    server::Shared,
+    shared::Shared,
 };
 use serde_json::{Value, json};
 

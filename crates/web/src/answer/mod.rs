@@ -14,7 +14,7 @@ use crate::{
     log::{Line, Log, number},
     plugins::{Binding, Bindings},
     pool::{Lease, Pool},
-    server::{Shared, Site},
+    shared::{Shared, Site},
 };
 use bytes::Bytes;
 use flask::Sid;

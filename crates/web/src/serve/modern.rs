@@ -3,15 +3,15 @@
 mod exchange;
 
 use super::{
-    Listener,
     begun::Begun,
     body::PIECE,
+    listener::Listener,
     pace::{Fares, Pace, Paced, Streams, UnderWay},
     share::{Share, Tallies},
     tls::Acceptor,
     turns::Turns,
 };
-use crate::{answer::Responder, http::head::MAX_FIELDS, server::Shared};
+use crate::{answer::Responder, http::head::MAX_FIELDS, shared::Shared};
 use flask::Sid;
 use hyper::service::service_fn;
 use hyper_util::{

@@ -3,15 +3,15 @@
 mod exchange;
 
 use super::{
-    Listener,
     conn::{Conn, Phase},
+    listener::Listener,
     modern::Handle,
     out::Out,
 };
 use crate::{
     answer::Responder,
     clock::{now_ms, passed},
-    server::Shared,
+    shared::Shared,
 };
 use flask::Sid;
 use rustix::{
