@@ -1,8 +1,9 @@
 //! Statements in the containers that hold them: blocks, macros, optionals, branches.
 
+use super::failure::Failure;
+use super::report::Report;
 use super::tree::{Item, Node, Tree};
 use super::words::{Word, kw};
-use super::{Failure, Report};
 
 /// A number of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -2,11 +2,12 @@
 //! does.
 
 use super::containers::{Container, Containers, Entry, Kind};
+use super::failure::Failure;
+use super::report::Report;
 use super::scopes::Scopes;
 use super::sets;
 use super::tree::{Item, Node, Tree};
 use super::words::{Word, kw};
-use super::{Failure, Report};
 use crate::hash::{HashMap, HashSet};
 
 /// Blocks that inherit and macros that call one another in longer chains are refused.

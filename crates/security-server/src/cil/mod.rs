@@ -12,7 +12,9 @@ mod build;
 mod containers;
 mod errors;
 mod expand;
+mod failure;
 mod marks;
+mod report;
 mod scopes;
 mod sets;
 mod space;
@@ -25,10 +27,10 @@ pub(crate) use scopes::closest;
 use crate::hash::HashSet;
 use crate::policy::Policy;
 use containers::{Container, Containers, Entry, Kind};
+use failure::Failure;
+use report::Report;
 use scopes::Scopes;
-use space::Space;
-use tree::{Node, Tree};
-use words::Word;
+use tree::Tree;
 
 /// Reads the policy that CIL files spell together: (name for messages, text) each.
 ///
@@ -51,7 +53,7 @@ pub fn compile<N: AsRef<str>, T: AsRef<str>>(files: &[(N, T)]) -> Result<Policy,
     let mut report = Report::default();
     let mut containers = Containers::new(&tree, &statements, &mut report);
     expand::expand(&tree, &mut containers, &mut report);
-    report.check(&tree, &Scopes::default())?;
+    check(&mut report, &tree, &Scopes::default())?;
     resolve(&tree, &containers, report)
 }
 
@@ -65,13 +67,13 @@ fn resolve(
         let dropped = report.dropped.len();
         let live = live_containers(containers, &report.dropped);
         let scopes = Scopes::new(tree, containers, &live, &mut report);
-        report.check(tree, &scopes)?;
+        check(&mut report, tree, &scopes)?;
         let policy = build::build(tree, containers, &scopes, &live, &mut report);
         if report.dropped.len() > dropped {
             report.failures.clear();
             continue;
         }
-        report.check(tree, &scopes)?;
+        check(&mut report, tree, &scopes)?;
         return Ok(policy);
     }
 }
@@ -99,78 +101,28 @@ fn live_containers(containers: &Containers, dropped: &HashSet<Container>) -> Vec
     live
 }
 
-/// Why a statement has no effect.
-#[derive(Clone, Debug)]
-enum Failure {
-    /// It names something that does not exist: an optional around it is dropped.
-    Unknown { node: Node, space: Space, word: Word },
-    /// The same, where the message says more than what kind of thing it is.
-    Missing { node: Node, message: String, help: String },
-    /// It is wrong.
-    Wrong { node: Node, message: String, help: String },
+/// Nothing is wrong so far, or what is.
+fn check(report: &mut Report, tree: &Tree, scopes: &Scopes) -> Result<(), PolicyErrors> {
+    if report.failures.is_empty() {
+        return Ok(());
+    }
+    let failures = std::mem::take(&mut report.failures).into_iter();
+    Err(PolicyErrors::new(failures.map(|failure| error(failure, tree, scopes)).collect()))
 }
 
-impl Failure {
-    fn wrong(node: Node, message: String, help: &str) -> Self {
-        Self::wrong_owned(node, message, help.to_owned())
-    }
-
-    fn wrong_owned(node: Node, message: String, help: String) -> Self {
-        Self::Wrong { node, message, help }
-    }
-
-    fn unknown(node: Node, space: Space, word: Word) -> Self {
-        Self::Unknown { node, space, word }
-    }
-
-    fn into_error(self, tree: &Tree, scopes: &Scopes) -> PolicyError {
-        match self {
-            Self::Wrong { node, message, help } | Self::Missing { node, message, help } => {
-                tree.sources.error(node.offset, message, Some(help))
-            }
-            Self::Unknown { node, space, word } => {
-                let text = tree.text(word);
-                let noun = space.noun();
-                let help = match scopes.similar(space, text) {
-                    Some(similar) => format!("did you mean `{similar}`?"),
-                    None => format!("declare it, or correct the name of the {noun}"),
-                };
-                tree.sources.error(node.offset, format!("unknown {noun} `{text}`"), Some(help))
-            }
+fn error(failure: Failure, tree: &Tree, scopes: &Scopes) -> PolicyError {
+    match failure {
+        Failure::Wrong { node, message, help } | Failure::Missing { node, message, help } => {
+            tree.sources.error(node.offset, message, Some(help))
         }
-    }
-}
-
-/// The mistakes found so far, and the optionals to be dropped.
-#[derive(Debug, Default)]
-struct Report {
-    failures: Vec<Failure>,
-    dropped: HashSet<Container>,
-}
-
-impl Report {
-    fn add(&mut self, failure: Failure) {
-        if self.failures.len() < PolicyErrors::MOST {
-            self.failures.push(failure);
+        Failure::Unknown { node, space, word } => {
+            let text = tree.text(word);
+            let noun = space.noun();
+            let help = match scopes.similar(space, text) {
+                Some(similar) => format!("did you mean `{similar}`?"),
+                None => format!("declare it, or correct the name of the {noun}"),
+            };
+            tree.sources.error(node.offset, format!("unknown {noun} `{text}`"), Some(help))
         }
-    }
-
-    /// A statement in `at` failed: drops the optional around it, or counts as a mistake.
-    fn fail(&mut self, containers: &Containers, at: Container, failure: Failure) {
-        let optional = |id: &Container| matches!(containers.get(*id).kind, Kind::Optional { .. });
-        match (&failure, containers.around(at).find(optional)) {
-            (Failure::Unknown { .. } | Failure::Missing { .. }, Some(optional)) => {
-                self.dropped.insert(optional);
-            }
-            _ => self.add(failure),
-        }
-    }
-
-    fn check(&mut self, tree: &Tree, scopes: &Scopes) -> Result<(), PolicyErrors> {
-        if self.failures.is_empty() {
-            return Ok(());
-        }
-        let failures = std::mem::take(&mut self.failures).into_iter();
-        Err(PolicyErrors::new(failures.map(|f| f.into_error(tree, scopes)).collect()))
     }
 }

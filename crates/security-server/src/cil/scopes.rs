@@ -4,7 +4,7 @@ use super::containers::{Container, Containers, Entry, Kind};
 use super::space::Space;
 use super::tree::{Item, Node, Tree};
 use super::words::{Word, kw};
-use super::{Failure, Report};
+use super::{failure::Failure, report::Report};
 use crate::hash::{HashMap, HashSet};
 
 /// A number of a declared thing.

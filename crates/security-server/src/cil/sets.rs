@@ -1,6 +1,6 @@
 //! Expressions over sets and truth values: `(and a (not b))`, `(range c0 c3)`, `all`.
 
-use super::Failure;
+use super::failure::Failure;
 use super::tree::{Item, Node, Tree};
 use super::words::{Word, kw};
 use crate::BitSet;

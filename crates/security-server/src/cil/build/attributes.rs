@@ -1,9 +1,8 @@
 //! Sets of types, roles and users that have a name.
 
+use super::builder::NO_NUMBER;
 use super::statements::{LiveStatement, Statements};
-use super::{
-    Binding, Builder, Container, Failure, NO_NUMBER, Node, Report, Space, SymbolId, Word, kw,
-};
+use super::{Binding, Builder, Container, Failure, Node, Report, Space, SymbolId, Word, kw};
 use crate::cil::sets::{Sets, set};
 use crate::hash::HashMap;
 use crate::policy::{Type, TypeKind};

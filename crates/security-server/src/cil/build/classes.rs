@@ -1,17 +1,11 @@
 //! Classes, commons, and names for sets of permissions.
 
+use super::permissions::ClassPerms;
 use super::statements::{LiveStatement, Statements};
 use super::{Binding, Builder, Container, Failure, Item, Node, Report, Space, SymbolId, Word, kw};
 use crate::cil::sets::{Sets, set};
 use crate::policy::{DefaultFrom, DefaultRange, Names};
 use crate::{BitSet, ClassId};
-
-/// Permissions of one class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ClassPerms {
-    pub(super) class: ClassId,
-    pub(super) perms: u32,
-}
 
 /// Sets of permissions that name one another in longer chains are refused.
 const MAX_CHAIN: u32 = 64;

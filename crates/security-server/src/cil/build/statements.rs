@@ -6,7 +6,7 @@ use crate::cil::scopes::closest;
 use crate::cil::sets::{TruthStep, truth_steps};
 use crate::cil::space::Space;
 use crate::hash::HashMap;
-use crate::policy::{BoolStep, Branch, Condition};
+use crate::policy::{BoolStep, Branch, Condition, SourceLine};
 use crate::{BoolId, CondId};
 
 /// A statement and where it stands.
@@ -63,6 +63,11 @@ impl Statements {
 }
 
 impl Builder<'_> {
+    /// The branch that a rule holds in, and its place.
+    pub(super) fn rule_base(&self, s: &LiveStatement) -> (Option<Branch>, Option<SourceLine>) {
+        (s.branch, self.place(s.node))
+    }
+
     /// Runs `run` on each statement with one of the keywords; what fails goes to `report`.
     pub(super) fn each(
         &mut self,

@@ -1,18 +1,11 @@
 //! Rules on extended permissions: numbers of `ioctl` commands and netlink messages.
 
+use super::permissions::XpermSet;
 use super::statements::LiveStatement;
 use super::{Binding, Builder, ClassPerms, Container, Failure, Item, Node, Space, Word, kw};
+use crate::BitSet;
 use crate::cil::sets::{Sets, set};
 use crate::policy::{XpermKind, XpermRule, Xperms};
-use crate::{BitSet, ClassId};
-
-/// A set of extended permissions that a name stands for.
-#[derive(Clone, Debug)]
-pub(super) struct XpermSet {
-    family: XpermKind,
-    classes: Vec<ClassId>,
-    numbers: BitSet,
-}
 
 impl Builder<'_> {
     pub(super) fn permission_x(&mut self, s: &LiveStatement) -> Result<(), Failure> {
