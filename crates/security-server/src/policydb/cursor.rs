@@ -1,6 +1,6 @@
 //! Bytes of a binary policy, read from front to back.
 
-use super::Problem;
+use super::problem::Problem;
 use crate::{BitSet, spelling};
 
 /// The first four bytes of every binary policy.

@@ -1,8 +1,10 @@
 //! Labelling rules.
 
+use super::cursor::Cursor;
+use super::numbers::{role_index, type_index};
+use super::problem::Problem;
 use super::rules::class_index;
 use super::symbols::read_range;
-use super::{Cursor, Problem, role_index, type_index};
 use crate::UserId;
 use crate::policy::{
     Context, DeviceLabel, FsUse, FsUseKind, Genfs, Netif, NodeLabel, Policy, PortLabel,

@@ -6,12 +6,15 @@
 
 mod cursor;
 mod labels;
+mod numbers;
+mod problem;
 mod rules;
 mod symbols;
 
 use crate::policy::{HandleUnknown, Policy, TypeKind};
-use crate::{RoleId, TypeId};
 use cursor::Cursor;
+use numbers::type_index;
+pub use problem::Problem;
 
 /// Why a binary policy cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,38 +24,6 @@ pub struct ReadError {
     pub offset: usize,
     /// What is wrong there.
     pub problem: Problem,
-}
-
-/// What is wrong with a binary policy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Problem {
-    /// It is something else.
-    #[error("this is not a binary kernel policy")]
-    NotAPolicy,
-    /// It is of a version that is not read.
-    #[error("version {0} is not supported, only 30 to 35")]
-    Version(u32),
-    /// It ends too early.
-    #[error("the file ends here, or a count is greater than the file")]
-    Truncated,
-    /// A name is not text, or holds what no language of policies can spell.
-    #[error("a name is not valid text, or holds characters that names cannot hold")]
-    Name,
-    /// A name stands twice in a table.
-    #[error("`{0}` is defined twice")]
-    Duplicate(String),
-    /// A number that names a thing names nothing.
-    #[error("there is no {kind} of number {number}")]
-    Number {
-        /// The kind of thing.
-        kind: &'static str,
-        /// The number.
-        number: u32,
-    },
-    /// A value has no meaning.
-    #[error("{0}")]
-    Malformed(&'static str),
 }
 
 /// The bits of the header's configuration word.
@@ -169,20 +140,4 @@ fn attributes(cursor: &mut Cursor<'_>, policy: &mut Policy) -> Result<(), Proble
     }
     policy.index_attributes();
     Ok(())
-}
-
-/// The type or attribute of a value, which counts from 1.
-fn type_index(policy: &Policy, value: u32) -> Result<TypeId, Problem> {
-    let index = value.checked_sub(1).map(TypeId);
-    index
-        .filter(|id| id.index() < policy.types.len())
-        .ok_or(Problem::Number { kind: "type", number: value })
-}
-
-/// The role of a value, which counts from 1.
-fn role_index(policy: &Policy, value: u32) -> Result<RoleId, Problem> {
-    let index = value.checked_sub(1).map(RoleId);
-    index
-        .filter(|id| id.index() < policy.roles.len())
-        .ok_or(Problem::Number { kind: "role", number: value })
 }

@@ -1,7 +1,9 @@
 //! Rules: access vectors, labels of new objects, conditions, roles, ranges.
 
+use super::cursor::Cursor;
+use super::numbers::{role_index, type_index};
+use super::problem::Problem;
 use super::symbols::read_range;
-use super::{Cursor, Problem, role_index, type_index};
 use crate::policy::{
     AvKind, AvRule, BoolStep, Branch, Condition, Policy, TypeKey, TypeRule, TypeRuleKind,
     XpermKind, XpermRule, Xperms,

@@ -1,6 +1,6 @@
 //! Tables of names: classes, roles, types, users, booleans, sensitivities, categories.
 
-use super::{Cursor, Problem, role_index, type_index};
+use super::{cursor::Cursor, numbers, problem::Problem};
 use crate::policy::{
     Class, Comparison, Constraint, DefaultFrom, DefaultRange, Expr, Level, LevelPair, Names,
     Policy, Program, Range, Role, Step, Subject, Symbol, Type, TypeKind, User,
@@ -397,7 +397,7 @@ pub(super) fn check(policy: &Policy) -> Result<(), Problem> {
     };
     for (index, entry) in policy.types.values().enumerate() {
         if let Some(bound) = entry.bounds {
-            type_index(policy, bound.0 + 1)?;
+            numbers::type_index(policy, bound.0 + 1)?;
         }
         let next = |index: usize| policy.types.get_index(index)?.1.bounds.map(TypeId::index);
         if depth(index, &next) > 5 {
@@ -405,7 +405,7 @@ pub(super) fn check(policy: &Policy) -> Result<(), Problem> {
         }
     }
     for role in policy.roles.values() {
-        role.bounds.map_or(Ok(()), |bound| role_index(policy, bound.0 + 1).map(drop))?;
+        role.bounds.map_or(Ok(()), |bound| numbers::role_index(policy, bound.0 + 1).map(drop))?;
     }
     for bound in policy.users.values().filter_map(|user| user.bounds) {
         if bound.index() >= policy.users.len() {
