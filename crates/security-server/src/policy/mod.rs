@@ -7,6 +7,7 @@
 mod condition;
 mod constraint;
 mod context;
+mod context_text;
 mod labels;
 mod mls;
 mod rules;
