@@ -2,7 +2,7 @@
 //! chooses another way or another source than the address says is decided as an option of the
 //! socket.
 
-use super::{Socket, SocketAsker, names::is_ip, options};
+use super::{SocketAsker, caller_socket::Socket, names::is_ip, options};
 use rustix::io::{Errno, Result};
 use std::os::fd::AsRawFd;
 use supervisor::closing::Duplicate;

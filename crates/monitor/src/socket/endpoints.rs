@@ -1,6 +1,6 @@
 //! Labels of addresses with ports, and which of them were decided about.
 
-use super::{own::OwnNames, ports::OwnPorts, seen::label_of};
+use super::{label::label_of, own::OwnNames, ports::OwnPorts};
 use arc_swap::ArcSwap;
 use flask::{Class, LabelRules, Sid};
 use labelling::Networks;

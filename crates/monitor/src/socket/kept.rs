@@ -5,7 +5,7 @@
 //! is left to be decided: a stream that is connected, or listens, is the program's alone. A
 //! duplicate keeps a socket open, so what no process of the sandbox has any more is let go of.
 
-use super::SocketAsker;
+use mediation::call::Asker;
 use proc::ProcessTree;
 use rustix::{
     fs::{Mode, OFlags},
@@ -64,7 +64,7 @@ impl KeptSockets {
     /// that it makes itself. What a socket may be used for must not depend on who made it: a send
     /// by netlink takes the capabilities of both who opened the socket and who sends, and packets
     /// are nobody's here.
-    pub(super) fn make(&self, asker: SocketAsker<'_>) -> Result<Option<OwnedFd>> {
+    pub(super) fn make(&self, asker: Asker<'_>) -> Result<Option<OwnedFd>> {
         let [family, kind, protocol] = [0, 1, 2].map(|n| asker.caller.int(n));
         let is_known = match family {
             libc::AF_UNIX | libc::AF_INET | libc::AF_INET6 => {
@@ -99,7 +99,7 @@ impl KeptSockets {
     }
 
     /// A duplicate of the socket behind descriptor `fd` of the caller; `None` if none is kept.
-    pub(super) fn of(&self, asker: SocketAsker<'_>, fd: i32) -> Result<Option<Duplicate>> {
+    pub(super) fn of(&self, asker: Asker<'_>, fd: i32) -> Result<Option<Duplicate>> {
         let path = format!("{}/fd/{fd}", asker.caller.call.tid);
         let link = match rustix::fs::readlinkat(&asker.state.targets.tree.proc, path, Vec::new()) {
             Err(Errno::NOENT) => return Err(Errno::BADF),

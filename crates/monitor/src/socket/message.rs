@@ -1,7 +1,13 @@
 //! sendto, sendmsg, sendmmsg: trapped only where a socket can send to any address without
 //! connecting first.
 
-use super::{Socket, SocketAsker, address_at, control::Control, names, take_port};
+use super::{
+    SocketAsker,
+    asker::address_at,
+    caller_socket::Socket,
+    control::Control,
+    names::{self, take_port},
+};
 use flask::Class;
 use mediation::call::{Answer, CallResult};
 use rustix::{

@@ -2,9 +2,16 @@
 //! Every call that names an address is made on a duplicate of the socket, with a copy of the
 //! address.
 
+mod asker;
+mod caller_socket;
+mod class;
 mod control;
+mod create;
 mod endpoints;
 mod kept;
+mod label;
+mod loopback;
+mod manager;
 mod message;
 mod names;
 mod options;
@@ -13,65 +20,34 @@ mod pair;
 mod peers;
 mod ports;
 mod seen;
+mod unix_names;
 
-use crate::shared::SocketFiles;
-use audit::Refusal;
-use avc::Hint;
-use flask::{AccessVector, Class, Question, Sid, perm};
+use asker::{address, allow};
+use caller_socket::Socket;
+use flask::{Class, perm};
 use mediation::{
-    call::{Answer, Asker, CallResult},
+    call::{Answer, CallResult},
     decides,
-    manager::Request,
     subject::connection,
 };
+use names::take_port;
+use peers::Peer;
 use rustix::{
-    io::{Errno, Result},
+    io::Errno,
     net::{SocketType, sockopt::socket_type},
 };
-use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    ops::Deref,
-    os::fd::AsFd,
-};
-use supervisor::{
-    address::{self, Address},
-    closing::Duplicate,
-    flight,
-};
+use std::{net::SocketAddr, os::fd::AsFd};
+use supervisor::{address::Kind, flight};
 
-use peers::Peer;
-
+pub(crate) use asker::SocketAsker;
+pub(crate) use class::class_of;
 pub(crate) use endpoints::Endpoints;
 pub(crate) use kept::KeptSockets;
+pub(crate) use manager::SocketManager;
 pub(crate) use peers::Peers;
 
-/// The socket object manager: what it knows of addresses.
-pub(crate) struct SocketManager {
-    pub(crate) endpoints: Endpoints,
-    pub(crate) peers: Peers,
-    /// Where the kernel hands out no descriptors of others.
-    pub(crate) kept: Option<KeptSockets>,
-}
-
-/// A call with its subject, at the socket object manager.
-#[derive(Clone, Copy)]
-pub(crate) struct SocketAsker<'a> {
-    pub(crate) asker: Asker<'a>,
-    pub(crate) sockets: &'a SocketManager,
-    /// The files that name sockets.
-    pub(crate) files: SocketFiles<'a>,
-}
-
-impl<'a> Deref for SocketAsker<'a> {
-    type Target = Asker<'a>;
-
-    fn deref(&self) -> &Asker<'a> {
-        &self.asker
-    }
-}
-
 decides! { pub(crate) asker: SocketAsker<'_>,
-    socket => new_socket(asker),
+    socket => create::new_socket(asker),
     socketpair => pair::create(asker, class_of(asker.caller.int(0), asker.caller.int(1), asker.caller.int(2))),
     connect => connect(asker),
     bind => bind(asker),
@@ -80,137 +56,6 @@ decides! { pub(crate) asker: SocketAsker<'_>,
     sendmsg => message::sendmsg(asker),
     sendmmsg => message::sendmmsg(asker),
     setsockopt => options::set(asker),
-}
-
-/// The class of a socket by its family, type and protocol.
-pub(crate) fn class_of(family: i32, kind: i32, protocol: i32) -> Class {
-    let kind = kind & 0xf;
-    match (family, kind, protocol) {
-        (libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_SEQPACKET, _) => Class::UnixStreamSocket,
-        (libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_RAW, _) => Class::UnixDgramSocket,
-        (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => {
-            Class::TcpSocket
-        }
-        // UDP-Lite has UDP's calls, addresses and ports; only what its checksums cover differs.
-        (
-            libc::AF_INET | libc::AF_INET6,
-            libc::SOCK_DGRAM,
-            0 | libc::IPPROTO_UDP | libc::IPPROTO_UDPLITE,
-        ) => Class::UdpSocket,
-        (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_RAW, _) => {
-            Class::RawipSocket
-        }
-        (libc::AF_NETLINK, _, protocol) => match protocol {
-            libc::NETLINK_ROUTE => Class::NetlinkSocket,
-            libc::NETLINK_USERSOCK => Class::NetlinkUsersockSocket,
-            libc::NETLINK_SOCK_DIAG => Class::NetlinkTcpdiagSocket,
-            libc::NETLINK_XFRM => Class::NetlinkXfrmSocket,
-            libc::NETLINK_AUDIT => Class::NetlinkAuditSocket,
-            libc::NETLINK_CONNECTOR => Class::NetlinkConnectorSocket,
-            libc::NETLINK_NETFILTER => Class::NetlinkNetfilterSocket,
-            libc::NETLINK_KOBJECT_UEVENT => Class::NetlinkKobjectUeventSocket,
-            libc::NETLINK_GENERIC => Class::NetlinkGenericSocket,
-            libc::NETLINK_CRYPTO => Class::NetlinkCryptoSocket,
-            _ => Class::Socket,
-        },
-        // Families without an object manager of their own; also TCP's relatives that the envelope
-        // does not know.
-        _ => Class::Socket,
-    }
-}
-
-fn new_socket(asker: SocketAsker<'_>) -> CallResult {
-    let [family, kind, protocol] = [0, 1, 2].map(|n| asker.caller.int(n));
-    let answer = create(asker, class_of(family, kind, protocol))?;
-    let Some(kept) = &asker.sockets.kept else { return Ok(answer) };
-    let made = kept.make(asker)?;
-    Ok(made.map_or(answer, |fd| Answer::Open { fd, cloexec: kind & libc::SOCK_CLOEXEC != 0 }))
-}
-
-fn create(asker: SocketAsker<'_>, class: Class) -> CallResult {
-    let sends = matches!(class, Class::UdpSocket | Class::RawipSocket);
-    if sends && asker.is_inside() && !asker.state.inside.datagrams_are_decided() {
-        return Err(asker.refuse(&undecided_inside(class)));
-    }
-    allow(asker, class, asker.ssid, perm::socket::CREATE, &|| format!("a new {class}"))?;
-    // Family, type and protocol came in registers.
-    Ok(Answer::Continue)
-}
-
-/// The policy of a run inside would have no say in what such a socket reaches.
-fn undecided_inside(class: Class) -> Refusal {
-    Refusal {
-        errno: Errno::ACCESS,
-        by: "the object manager of sockets",
-        tclass: class.name(),
-        missing: "create",
-        object: format!("a new {class}"),
-        reason: "the run around has a loopback of its own, and what datagrams reach there is not decided",
-        instead: "use TCP, or start the run around with a profile that leaves network.loopback out",
-    }
-}
-
-fn allow(
-    asker: SocketAsker<'_>,
-    tclass: Class,
-    tsid: Sid,
-    requested: AccessVector,
-    object: &dyn Fn() -> String,
-) -> Result<()> {
-    let hint = Hint::default();
-    let request = Request { tsid, tclass, requested, hint: &hint, object };
-    Ok(asker.ask(&asker.state.caches.socket, &request)?)
-}
-
-/// A duplicate of the caller's socket, and what it is.
-struct Socket {
-    fd: Duplicate,
-    class: Class,
-    family: i32,
-}
-
-impl Socket {
-    /// Whether a stream has a peer or listens, which the kernel says before what is wrong with an
-    /// address (`__inet_stream_connect` of `net/ipv4/af_inet.c`).
-    fn is_taken(&self) -> bool {
-        let listens = || rustix::net::sockopt::socket_acceptconn(&self.fd) == Ok(true);
-        self.class == Class::TcpSocket && (rustix::net::getpeername(&self.fd).is_ok() || listens())
-    }
-
-    /// The socket behind descriptor `fd` of the caller.
-    fn of(asker: SocketAsker<'_>, fd: i32) -> Result<Self> {
-        let kept = asker.sockets.kept.as_ref().map(|kept| kept.of(asker, fd)).transpose()?;
-        let fd = match kept.flatten() {
-            Some(kept) if asker.state.targets.listener.is_valid(asker.caller.call.id) => kept,
-            Some(_) => return Err(Errno::SRCH),
-            None => asker.duplicate(fd)?,
-        };
-        let option = |name| supervisor::socket::option(fd.as_fd(), name);
-        let family = option(libc::SO_DOMAIN)?;
-        let class = class_of(family, option(libc::SO_TYPE)?, option(libc::SO_PROTOCOL)?);
-        Ok(Self { fd, class, family })
-    }
-
-    /// Nothing of it is to be decided any more.
-    fn is_settled(&self, asker: SocketAsker<'_>) {
-        if let Some(kept) = &asker.sockets.kept {
-            kept.forget(&self.fd);
-        }
-    }
-}
-
-/// The address at argument `n`, whose length is the next argument.
-fn address(asker: SocketAsker<'_>, n: usize) -> Result<Address> {
-    let len = asker.caller.int(n + 1);
-    address_at(asker, asker.caller.call.args[n], len)
-}
-
-fn address_at(asker: SocketAsker<'_>, at: u64, len: i32) -> Result<Address> {
-    let len = usize::try_from(len).map_err(|_| Errno::INVAL)?;
-    if len > supervisor::socket::ADDRESS_MAX {
-        return Err(Errno::INVAL);
-    }
-    Address::parse(asker.caller.buffer(at, len)?)
 }
 
 fn connect(asker: SocketAsker<'_>) -> CallResult {
@@ -226,7 +71,7 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
     {
         connection::sign(*asker, &socket.fd)?;
     }
-    if let (Class::TcpSocket, address::Kind::Ip(ip, port)) = (socket.class, &address.kind) {
+    if let (Class::TcpSocket, Kind::Ip(ip, port)) = (socket.class, &address.kind) {
         asker.state.records.remarks.reaches(SocketAddr::new(*ip, *port));
     }
     let peers = &asker.sockets.peers;
@@ -236,7 +81,7 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
     let mut connected = asker.wait(connect);
     if let Some(own) = &target.port {
         let ended = connected.as_ref().map(drop).map_err(|errno| *errno);
-        if let Err(errno) = own.reached(asker, &socket.fd, ended) {
+        if let Err(errno) = own.reached(*asker, &socket.fd, ended) {
             connected = Err(errno);
         }
     }
@@ -253,26 +98,6 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
         socket.is_settled(asker);
     }
     Ok(Answer::Return(0))
-}
-
-/// Has the kernel choose a port for a datagram socket, if `asker` may bind to one: it does so for
-/// whatever address such a socket is to be connected to, or to send to, before it refuses that of
-/// another family (`inet_dgram_connect` and `inet_send_prepare` of `net/ipv4/af_inet.c`).
-fn take_port(asker: SocketAsker<'_>, socket: &Socket, address: &Address) {
-    let any: IpAddr = match socket.family {
-        libc::AF_INET => Ipv4Addr::UNSPECIFIED.into(),
-        _ => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let is_foreign = !matches!(address.family(), libc::AF_UNSPEC | libc::AF_INET | libc::AF_INET6);
-    if socket.class != Class::UdpSocket || !is_foreign {
-        return;
-    }
-    let Ok(tsid) = seen::endpoint(asker, socket.class, any, 0) else { return };
-    let question = Question { ssid: asker.ssid, tsid, tclass: Class::Endpoint };
-    let requested = perm::endpoint::NAME_BIND;
-    if asker.state.caches.socket.grants(question, requested, &Hint::default()) {
-        let _ = supervisor::socket::connect(socket.fd.as_fd(), &address.bytes);
-    }
 }
 
 fn bind(asker: SocketAsker<'_>) -> CallResult {

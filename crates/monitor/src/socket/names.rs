@@ -2,28 +2,25 @@
 //! names.
 
 use super::{
-    Socket, SocketAsker, SocketManager, allow,
+    SocketAsker,
+    asker::allow,
+    caller_socket::Socket,
+    loopback,
     own::{AbstractName, BoundSocket, HeldName},
-    peers::{Peer, abstract_label},
-    ports::{self, OwnPort},
+    peers::Peer,
+    ports::OwnPort,
     seen::{abstract_label_for, endpoint, owned},
 };
 use crate::shared::Way;
 use audit::Refusal;
 use avc::Hint;
-use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
-use inode_labels::{FileRef, Status};
+use flask::{AccessVector, Class, Question, Sid, perm};
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
-use mediation::{state::MonitorState, subject::connection::PREFIX};
+use mediation::subject::connection::PREFIX;
 use proc::path_of;
-use realpath::path_from;
-use rustix::{
-    fs::{Mode, OFlags},
-    io::{Errno, Result},
-    net::SocketAddrUnix,
-};
+use rustix::io::{Errno, Result};
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     os::fd::{AsFd, OwnedFd},
@@ -122,11 +119,11 @@ fn reach_endpoint(
     let tsid = endpoint(asker, socket.class, ip, port)?;
     let may_be_own = socket.class == Class::TcpSocket && usage == Use::Connect;
     if may_be_own && !grants(asker, tsid, requested) {
-        if let Some(port) = ports::reach(asker, (ip, port), tsid)? {
+        if let Some(port) = loopback::reach(asker, (ip, port), tsid)? {
             let bytes = Some(address.of_host(port.ip())?);
             return Ok(Target { bytes, port: Some(port), ..Target::default() });
         }
-        if ports::is_nobody(asker, ip, port) {
+        if loopback::is_nobody(asker, ip, port) {
             return Err(Errno::CONNREFUSED);
         }
     }
@@ -166,56 +163,6 @@ fn shown(socket: &Socket, address: &Address) -> String {
     match (&address.kind, socket.class) {
         (Kind::Ip(..), Class::UdpSocket) => format!("{address}/udp"),
         _ => address.to_string(),
-    }
-}
-
-impl SocketManager {
-    /// The sandbox's own socket that `socket` reaches at an abstract name.
-    fn own_abstract_name(
-        &self,
-        state: &MonitorState,
-        socket: &OwnedFd,
-        name: &[u8],
-    ) -> Result<Option<HeldName>> {
-        let name = AbstractName::reached(socket, name)?;
-        Ok(self.endpoints.own.abstract_name((state, self.kept.as_ref()), &name))
-    }
-
-    /// The label of whoever has the name of the peer of a unix socket, before the last change of
-    /// policy and now. `None` for what has none.
-    pub(super) fn label_by_name(
-        &self,
-        state: &MonitorState,
-        socket: &OwnedFd,
-        name: &SocketAddrUnix,
-    ) -> Option<(Sid, Sid)> {
-        if let Some(name) = name.abstract_name() {
-            let own = self.own_abstract_name(state, socket, name);
-            if let Ok(Some(HeldName { owner, .. })) = own {
-                return Some((owner, owner));
-            }
-            return Some(abstract_label(state, name));
-        }
-        let path = path_from(name.path_bytes()?.split(|byte| *byte == 0).next()?);
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::open(path, flags, Mode::empty());
-        let status = file.as_ref().ok().and_then(|file| Status::of(file.as_fd()).ok());
-        if let Some(status) = status {
-            if let Some(owner) = self.endpoints.own.file(status.file_number()) {
-                return Some((owner, owner));
-            }
-            let held = file.as_ref().map_or(FileRef::None, |file| FileRef::Fd(file.as_fd()));
-            let path = || path_of(&state.targets.tree, file.as_ref().map_err(|errno| *errno)?);
-            if let Ok(label) = state.labels.of_file(&status, held, path) {
-                return Some((label.before(), label.sid));
-            }
-        }
-        // Nobody else can be reached there any more. Of a relative name it is not known where it
-        // was.
-        path.is_absolute().then(|| {
-            let before = state.labels.of_path_before(path, FileKind::Socket);
-            (before, state.labels.of_path(path, FileKind::Socket))
-        })
     }
 }
 
@@ -278,8 +225,8 @@ pub(super) fn bind(asker: SocketAsker<'_>, socket: &Socket, address: &Address) -
         Kind::Ip(ip, port) if is_ip(socket.family) => {
             let tsid = endpoint(asker, socket.class, *ip, *port)?;
             let requested = perm::endpoint::NAME_BIND;
-            if ports::may_bind(asker, socket, *ip) && !grants(asker, tsid, requested) {
-                return ports::bind(asker, socket, *ip, *port);
+            if loopback::may_bind(asker, socket, *ip) && !grants(asker, tsid, requested) {
+                return loopback::bind(asker, socket, *ip, *port);
             }
             allow(asker, Class::Endpoint, tsid, requested, &object)?;
         }
@@ -320,8 +267,8 @@ pub(super) fn listen(asker: SocketAsker<'_>, socket: &Socket) -> Result<()> {
     let port = if asked || names.has_forgotten() { own.port() } else { 0 };
     let tsid = endpoint(asker, socket.class, ip, port)?;
     let requested = perm::endpoint::NAME_BIND;
-    if own.port() == 0 && ports::may_bind(asker, socket, ip) && !grants(asker, tsid, requested) {
-        return ports::bind(asker, socket, ip, 0);
+    if own.port() == 0 && loopback::may_bind(asker, socket, ip) && !grants(asker, tsid, requested) {
+        return loopback::bind(asker, socket, ip, 0);
     }
     allow(asker, Class::Endpoint, tsid, requested, &object)
 }
@@ -369,4 +316,24 @@ fn confine(parent: &OwnedFd) -> std::result::Result<(), landlock::RulesetError> 
         .add_rule(PathBeneath::new(parent, AccessFs::MakeSock))?
         .restrict_self()?;
     Ok(())
+}
+
+/// Has the kernel choose a port for a datagram socket, if `asker` may bind to one: it does so for
+/// whatever address such a socket is to be connected to, or to send to, before it refuses that of
+/// another family (`inet_dgram_connect` and `inet_send_prepare` of `net/ipv4/af_inet.c`).
+pub(super) fn take_port(asker: SocketAsker<'_>, socket: &Socket, address: &Address) {
+    let any: IpAddr = match socket.family {
+        libc::AF_INET => Ipv4Addr::UNSPECIFIED.into(),
+        _ => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let is_foreign = !matches!(address.family(), libc::AF_UNSPEC | libc::AF_INET | libc::AF_INET6);
+    if socket.class != Class::UdpSocket || !is_foreign {
+        return;
+    }
+    let Ok(tsid) = endpoint(asker, socket.class, any, 0) else { return };
+    let question = Question { ssid: asker.ssid, tsid, tclass: Class::Endpoint };
+    let requested = perm::endpoint::NAME_BIND;
+    if asker.state.caches.socket.grants(question, requested, &Hint::default()) {
+        let _ = supervisor::socket::connect(socket.fd.as_fd(), &address.bytes);
+    }
 }

@@ -2,7 +2,7 @@
 //! other one comes here, as it may lead packets elsewhere than their address says, or change what
 //! the socket is.
 
-use super::{Socket, SocketAsker, allow};
+use super::{SocketAsker, asker::allow, caller_socket::Socket};
 use audit::Refusal;
 use flask::Class;
 use mediation::call::{Answer, CallResult};

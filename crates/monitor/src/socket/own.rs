@@ -4,7 +4,7 @@
 //! it to its end, so what is reached then is that socket, whoever listens at it by now: the process
 //! that bound it, one that it was handed to, or one that was born with it.
 
-use super::KeptSockets;
+use super::kept::KeptSockets;
 use flask::Sid;
 use inode_labels::FileNumber;
 use mediation::{call::Asker, state::MonitorState};

@@ -1,6 +1,6 @@
 //! Pairs of sockets.
 
-use super::SocketAsker;
+use super::{SocketAsker, asker::allow, create};
 use avc::Hint;
 use flask::{Class, Question, perm};
 use mediation::call::{Answer, CallResult};
@@ -20,11 +20,11 @@ pub(super) fn create(asker: SocketAsker<'_>, class: Class) -> CallResult {
     if !datagrams
         || asker.state.caches.socket.grants(question, perm::socket::CREATE, &Hint::default())
     {
-        return super::create(asker, class);
+        return create::create(asker, class);
     }
     let packets = Class::UnixStreamSocket;
     let object = || "a pair of packets, in the place of datagrams".to_owned();
-    super::allow(asker, packets, asker.ssid, perm::socket::CREATE, &object)?;
+    allow(asker, packets, asker.ssid, perm::socket::CREATE, &object)?;
     if asker.caller.int(2) != 0 && asker.caller.int(2) != libc::AF_UNIX {
         return Err(Errno::PROTONOSUPPORT);
     }

@@ -1,19 +1,16 @@
 //! Whom the unix sockets of the sandbox were connected to, as policy decided it: by now the name of
 //! the peer may lead to somebody else, or to nobody.
 
-use super::{SocketManager, kept::held};
+use super::kept::held;
 use flask::{FileKind, InitialSid, Sid};
 use inode_labels::{FileRef, Labels, Status};
 use mediation::state::MonitorState;
 use proc::ProcessTree;
 use realpath::path_from;
-use rustix::{
-    io::Result,
-    net::{SocketAddrUnix, sockopt::socket_cookie},
-};
+use rustix::{io::Result, net::sockopt::socket_cookie};
 use std::{
     collections::HashMap,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::AsFd,
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -138,26 +135,13 @@ impl Peers {
         noted.into_iter().map(label).collect()
     }
 
+    /// Whether somebody has a peer that is not known any more.
+    pub(super) fn has_forgotten(&self) -> bool {
+        self.has_forgotten.load(Ordering::Relaxed)
+    }
+
     fn peers(&self) -> MutexGuard<'_, HashMap<u64, Connected>> {
         self.of.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl SocketManager {
-    /// The labels of whom a unix socket may be connected to, before the last change of policy and
-    /// now; by the name of its peer, if it was not connected under the eyes of the monitor.
-    pub(crate) fn unix_labels(
-        &self,
-        state: &MonitorState,
-        socket: &OwnedFd,
-        name: &SocketAddrUnix,
-    ) -> std::result::Result<Vec<(Sid, Sid)>, Forgotten> {
-        match self.peers.labels(state, socket) {
-            Ok(labels) if !labels.is_empty() => Ok(labels),
-            // By now, the name may be another's.
-            _ if self.peers.has_forgotten.load(Ordering::Relaxed) => Err(Forgotten),
-            _ => Ok(self.label_by_name(state, socket, name).into_iter().collect()),
-        }
     }
 }
 

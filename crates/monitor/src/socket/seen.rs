@@ -2,10 +2,10 @@
 
 use super::{
     SocketAsker,
+    label::label_of,
     peers::{abstract_label, abstract_label_by},
 };
-use flask::{Class, Protocol, Question, SecurityServer, Sid};
-use labelling::Networks;
+use flask::{Class, Sid};
 use mediation::call::Asker;
 use rustix::io::{Errno, Result};
 use std::net::IpAddr;
@@ -18,24 +18,6 @@ pub(super) fn endpoint(asker: SocketAsker<'_>, class: Class, ip: IpAddr, port: u
     asker
         .labels()
         .try_compose(sid, |layer| label_of(&layer.networks, &*layer.server, (class, ip, port)))
-}
-
-/// The label of an address with a port, by the rules of a security server.
-pub(super) fn label_of(
-    networks: &Networks,
-    server: &dyn SecurityServer,
-    (class, ip, port): (Class, IpAddr, u16),
-) -> Result<Sid> {
-    let question = Question {
-        ssid: networks.node(ip),
-        tsid: networks.port(protocol(class), port),
-        tclass: Class::Endpoint,
-    };
-    server.compute_create(question, None).map_err(|_| Errno::ACCESS)
-}
-
-fn protocol(class: Class) -> Protocol {
-    if class == Class::UdpSocket { Protocol::Udp } else { Protocol::Tcp }
 }
 
 /// The label of what `owner` inside has made, if somebody has; else `by_rule`.
