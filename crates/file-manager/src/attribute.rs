@@ -3,9 +3,9 @@
 
 use super::{
     FileAsker,
+    attempt::{Attempt, New},
     memory::{is_program, stays_plain},
     object::{Seen, Target, has_name},
-    outside::{Attempt, New},
     place::place_of,
 };
 use avc::Hint;

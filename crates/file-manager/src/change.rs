@@ -2,12 +2,12 @@
 
 use super::{
     FileAsker,
+    attempt::{Attempt, New},
     attribute::granted_mode,
     entry::{
         allow_entry, allow_new, allow_removal, entry_path, is_reserved, note_entry, note_link,
     },
     object::Seen,
-    outside::{Attempt, New},
 };
 use flask::{AccessVector, Class, Sid, perm};
 use inode_labels::{FileRef, Status};

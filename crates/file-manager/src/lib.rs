@@ -12,12 +12,15 @@
 #![forbid(unsafe_code)]
 
 mod acl;
+mod asker;
+mod attempt;
 mod attribute;
 mod change;
 mod continued;
 mod entry;
 mod kinds;
 mod limited;
+mod manager;
 mod memory;
 mod metadata;
 mod object;
@@ -29,50 +32,16 @@ mod rename;
 mod reopen;
 mod xattr;
 
-use audit::Plantings;
-use inode_labels::{CallClaims, Claims};
-use mediation::{
-    call::{Answer, Asker},
-    decides,
-};
-use std::{ops::Deref, sync::Arc};
+use mediation::{call::Answer, decides};
 
+pub use asker::FileAsker;
+pub use attempt::{Attempt, New};
 pub use entry::allow_new;
+pub use manager::FileManager;
 pub use memory::stays_plain;
 pub use object::{Seen, Target, class_of, has_name};
-pub use outside::{Attempt, New, Outside};
+pub use outside::Outside;
 pub use path_cache::PathCache;
-
-/// The file object manager: what it knows of files beside their labels.
-pub struct FileManager {
-    /// What names were found to lead to.
-    pub paths: PathCache,
-    /// Names that make a directory a repository.
-    pub claims: Claims,
-    /// What a program outside may execute later.
-    pub plantings: Plantings,
-    /// What the view keeps back: what is not found in it is explained.
-    pub outside: Arc<Outside>,
-}
-
-/// A call with its subject, at the file object manager.
-#[derive(Clone, Copy)]
-pub struct FileAsker<'a> {
-    /// The call.
-    pub asker: Asker<'a>,
-    /// The object manager.
-    pub files: &'a FileManager,
-    /// The names that this call may be about to make.
-    pub claims: &'a CallClaims<'a>,
-}
-
-impl<'a> Deref for FileAsker<'a> {
-    type Target = Asker<'a>;
-
-    fn deref(&self) -> &Asker<'a> {
-        &self.asker
-    }
-}
 
 decides! { pub asker: FileAsker<'_>,
     open | openat | creat | openat2 => self::open::decide(asker),

@@ -3,8 +3,8 @@
 
 use super::{
     FileAsker,
+    attempt::{Attempt, New},
     object::{Seen, has_name},
-    outside::{Attempt, New},
 };
 use flask::{AccessVector, Class, perm};
 use mediation::{

@@ -2,11 +2,11 @@
 
 use super::{
     FileAsker,
+    attempt::{Attempt, New},
     attribute::{granted_mode, lends_ids},
     entry::{allow_new, entry_path, note_entry},
     limited,
     object::{Seen, has_name},
-    outside::{Attempt, New},
     path_cache::CachedPath,
 };
 use confine::Rights;

@@ -1,11 +1,11 @@
 //! Renames: made on the program's behalf, from one directory descriptor to another.
 
 use super::{
+    attempt::New,
     change::{Entry, LastComponent, NameChange, file_system, removal},
     entry::{note_entry, note_link},
     kinds::move_only,
     object::{Seen, Target, class_of},
-    outside::New,
 };
 use avc::Hint;
 use confine::file_kind;

@@ -1,0 +1,18 @@
+//! What is known of files beside their labels.
+
+use super::{Outside, PathCache};
+use audit::Plantings;
+use inode_labels::Claims;
+use std::sync::Arc;
+
+/// The file object manager: what it knows of files beside their labels.
+pub struct FileManager {
+    /// What names were found to lead to.
+    pub paths: PathCache,
+    /// Names that make a directory a repository.
+    pub claims: Claims,
+    /// What a program outside may execute later.
+    pub plantings: Plantings,
+    /// What the view keeps back: what is not found in it is explained.
+    pub outside: Arc<Outside>,
+}
