@@ -122,7 +122,7 @@ impl Gate {
     }
 
     fn is_inside(&self, call: &Notification) -> bool {
-        self.state.subjects.sid(&self.state, call).is_ok_and(is_compound)
+        self.state.subjects.sid(&self.state.targets, call).is_ok_and(is_compound)
     }
 
     /// Decides a call, with questions where it is denied.
@@ -181,7 +181,7 @@ impl Gate {
         let links = several.then(LinkDirectories::default);
         let links = links.as_ref();
         let caller = Caller { tree: &state.targets.tree, call, who: &who, cwd: &cwd, links };
-        let ssid = state.subjects.sid(state, call)?;
+        let ssid = state.subjects.sid(&state.targets, call)?;
         with(Asker { state, caller, ssid, number })
     }
 

@@ -1,6 +1,6 @@
 //! The end of a run inside: with its command, as that of any run.
 
-use super::Inside;
+use super::runs::Inside;
 use crate::{state::MonitorState, subject};
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -18,9 +18,6 @@ use std::{
 /// Between two looks for processes that are left: doubled from the first to the second.
 const SHORT_PAUSE: Duration = Duration::from_millis(1);
 const LONG_PAUSE: Duration = Duration::from_millis(100);
-
-/// Ends all processes under the layer of a number.
-pub type EndLayer = dyn Fn(u32) + Send + Sync;
 
 /// Has whatever is left under layer `number` end with the command `pid`, which the caller holds.
 pub(super) fn end_with(inside: &Arc<Inside>, pid: u32, number: u32) -> Result<()> {

@@ -3,7 +3,7 @@
 //! Their names are after those files by which other security modules are told the label of the next
 //! program (`/proc/PID/attr/NAME/exec` of proc(5)). No kernel has them.
 
-use super::{Inside, InsideError, Requester, lock};
+use super::runs::{Inside, InsideError, Requester, lock};
 use crate::{
     call::{Answer, Asker, CallResult},
     subject::{self, label_generation},
@@ -35,28 +35,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Requests that can be open at once, each with a thread of the monitor.
 const MOST_OPEN: usize = 8;
-
-/// Requests that may come at once, and how long it takes until there may be one more.
-const BURST: u32 = 64;
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// Requests that may still come: compiling takes time that is nobody's in the sandbox.
-#[derive(Debug, Default)]
-pub(super) struct Allowance {
-    /// Since when it is full, or would be.
-    full: Option<Instant>,
-}
-
-impl Allowance {
-    fn take(&mut self, now: Instant) -> bool {
-        let full = self.full.unwrap_or(now).max(now) + PAUSE;
-        let may = full <= now + PAUSE * BURST;
-        if may {
-            self.full = Some(full);
-        }
-        may
-    }
-}
 
 /// What is asked by opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,14 +165,6 @@ fn read(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn requests_come_in_a_burst_and_then_one_at_a_time() {
-        let (mut allowance, now) = (Allowance::default(), Instant::now());
-        assert_eq!((0..1000).filter(|_| allowance.take(now)).count(), BURST as usize);
-        assert!(allowance.take(now + PAUSE));
-        assert!(!allowance.take(now + PAUSE));
-    }
 
     #[test]
     fn only_a_file_that_is_written_to_asks() {
