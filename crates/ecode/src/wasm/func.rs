@@ -1,10 +1,9 @@
 //! One function: prologue, control flow, epilogue.
 
 use super::{
-    SP, Unit,
     inst::{Emitted, Emitter},
     structure::Shape,
-    val_type,
+    unit::{SP, Unit, val_type},
 };
 use crate::ir::{Block, BlockId, Body, Func, Operand, Term, Ty};
 use std::collections::HashMap;

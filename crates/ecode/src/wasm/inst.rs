@@ -1,6 +1,10 @@
 //! Instructions.
 
-use super::{FUEL, Numbers, SP, Unit, index::Sums, layout, relative};
+use super::{
+    index::Sums,
+    layout, relative,
+    unit::{FUEL, Numbers, SP, Unit},
+};
 use crate::ir::{At, Body, Callee, Inst, MemTy, Operand, Reg, Ty};
 use wasm_encoder::{BlockType, BranchHint, Function, MemArg};
 

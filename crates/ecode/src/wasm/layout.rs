@@ -1,13 +1,30 @@
 //! Where things lie in linear memory.
 
-use super::{EmitError, PAGE, WasmOptions};
+use super::options::WasmOptions;
 use crate::ir::{FuncId, Module, Operand};
 use std::ops::Range;
+
+/// Bytes of a page.
+pub const PAGE: u64 = 65536;
 
 /// Nothing lies below this address, so NULL is no one's.
 const FIRST: u64 = 1024;
 /// Below it, values are put away while the host looks at the clock.
 pub(super) const ROOM: Range<u64> = 16..FIRST;
+
+/// Why there is no WebAssembly for a module.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmitError {
+    /// Static data and frames exceed the memory.
+    #[error("static data and stack need {need} bytes, the limit is {limit}")]
+    Memory {
+        /// Bytes needed.
+        need: u64,
+        /// Bytes allowed.
+        limit: u32,
+    },
+}
 
 /// Addresses of a program in a linear memory.
 #[derive(Debug)]

@@ -9,14 +9,18 @@ mod index;
 mod inst;
 mod layout;
 mod number;
+mod options;
 mod places;
 mod relative;
 mod structure;
+mod unit;
 mod vector;
 
-use crate::ir::{FuncId, Module, Operand, Ty};
-pub use layout::Layout;
+use crate::ir::Module;
+pub use layout::{EmitError, Layout, PAGE};
+pub use options::{STRIP, WasmOptions};
 pub use places::Places;
+use unit::{Numbers, Unit, val_type};
 use wasm_encoder::{
     BranchHints, CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType,
     ExportKind, ExportSection, FunctionSection, GlobalSection, GlobalType, ImportSection,
@@ -24,8 +28,6 @@ use wasm_encoder::{
     ValType,
 };
 
-/// Iterations of loops and calls between two looks at the clock, unless said otherwise.
-pub const STRIP: i32 = 8192;
 /// The longest strip. Pointers walk through no more than memory in so many iterations
 /// ([`crate::meter`]).
 const MAX_STRIP: i32 = 1 << 20;
@@ -33,45 +35,6 @@ const MAX_STRIP: i32 = 1 << 20;
 pub const HOST: &str = "host";
 /// Module name of what every module needs.
 pub const DEWAR: &str = "dewar";
-
-/// Sizes of a module's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct WasmOptions {
-    /// Bytes for frames.
-    pub stack_bytes: u32,
-    /// Bytes of heap that it starts with.
-    pub heap_bytes: u32,
-    /// Bytes that its memory may grow to.
-    pub max_memory_bytes: u32,
-    /// Iterations of loops and calls between two looks at the clock, from 1 to 1,048,576.
-    pub strip_iterations: i32,
-}
-
-impl Default for WasmOptions {
-    fn default() -> Self {
-        let (stack_bytes, heap_bytes, max_memory_bytes) = (1 << 20, 1 << 16, 64 << 20);
-        Self { stack_bytes, heap_bytes, max_memory_bytes, strip_iterations: STRIP }
-    }
-}
-
-/// Why there is no WebAssembly for a module.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EmitError {
-    /// Static data and frames exceed the memory.
-    #[error("static data and stack need {need} bytes, the limit is {limit}")]
-    Memory {
-        /// Bytes needed.
-        need: u64,
-        /// Bytes allowed.
-        limit: u32,
-    },
-}
-
-pub(crate) const SP: u32 = 0;
-pub(crate) const FUEL: u32 = 1;
-/// Bytes of a page.
-pub const PAGE: u64 = 65536;
 
 /// The module as WebAssembly. Equal modules and options give equal bytes.
 ///
@@ -111,52 +74,6 @@ pub fn emit_with_places(
     out.section(&unit.data());
     out.section(&unit.names());
     Ok((out.finish(), places))
-}
-
-/// Everything that the sections are made from.
-struct Unit<'m> {
-    module: &'m Module,
-    layout: Layout,
-    numbers: Numbers,
-    strip: i32,
-}
-
-/// Numbers of functions: imports come first, `tick` before all.
-struct Numbers {
-    functions: Vec<u32>,
-    table: Vec<FuncId>,
-}
-
-impl Numbers {
-    const TICK: u32 = 0;
-
-    fn new(module: &Module) -> Self {
-        let imports = module.funcs.iter().filter(|f| f.body.is_none()).count() as u32;
-        let (mut next_import, mut next_own) = (1, 1 + imports);
-        let number = |next: &mut u32| {
-            *next += 1;
-            *next - 1
-        };
-        let functions = module.funcs.iter().map(|f| match f.body {
-            None => number(&mut next_import),
-            Some(_) => number(&mut next_own),
-        });
-        Self { functions: functions.collect(), table: module.address_taken() }
-    }
-
-    fn function(&self, id: FuncId) -> u32 {
-        self.functions[id.0 as usize]
-    }
-}
-
-pub(crate) fn val_type(ty: Ty) -> ValType {
-    match ty {
-        Ty::I32 | Ty::Ptr => ValType::I32,
-        Ty::I64 => ValType::I64,
-        Ty::F32 => ValType::F32,
-        Ty::F64 => ValType::F64,
-        Ty::V128 => ValType::V128,
-    }
 }
 
 impl Unit<'_> {
@@ -280,10 +197,5 @@ impl Unit<'_> {
         let mut section = NameSection::new();
         section.functions(&names);
         section
-    }
-
-    /// The address that a constant operand stands for.
-    fn address(&self, operand: &Operand) -> u32 {
-        self.layout.address(operand, &self.numbers.table)
     }
 }

@@ -2,7 +2,7 @@
 //! only the distance in it is computed. A distance that leads out of the array downwards does not
 //! wrap; such a call may end there.
 
-use super::Unit;
+use super::unit::Unit;
 use crate::ir::{Body, Inst, Operand, Reg, VecInst};
 
 /// By register: if it holds a distance instead of an address, what it is the distance from.
