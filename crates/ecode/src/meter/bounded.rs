@@ -1,7 +1,10 @@
 //! Loops that go on while a variable that only grows (or shrinks) has not met a bound.
 
-use super::ends::{Code, Ends};
-use super::{Counting, growth::Growth};
+use super::{
+    counting::Counting,
+    ends::{Code, Ends},
+    growth::Growth,
+};
 use crate::ir::{BinOp, Block, BlockId, CmpOp, Inst, Loop, Operand, Reg, Term, Ty};
 use std::collections::HashMap;
 

@@ -1,6 +1,9 @@
 //! Where a bounded loop is to end so that it takes no more iterations than the counter has.
 
-use super::{Counting, bounded::Plan};
+use super::{
+    bounded::Plan,
+    counting::{self, Counting, tick},
+};
 use crate::ir::{At, BinOp, CmpOp, ConvOp, Inst, Operand, Reg, Ty};
 use std::collections::HashMap;
 
@@ -50,7 +53,7 @@ impl<'c, 'b> Code<'c, 'b> {
 
     /// What lies around the loop.
     pub(super) fn ends(&mut self) -> Ends {
-        self.insts.push(super::tick(self.counting.fuel));
+        self.insts.push(tick(self.counting.fuel));
         let bound = self.bound();
         if self.plan.is_exact() {
             return self.exact(bound);
@@ -193,7 +196,7 @@ impl<'c, 'b> Code<'c, 'b> {
         };
         let last = self.ahead(take);
         let iterations = self.iterations(take);
-        self.insts.push(super::take(self.counting.fuel, iterations));
+        self.insts.push(counting::take(self.counting.fuel, iterations));
         Ends { bound, last, left: Left::Last(last), behind: last }
     }
 

@@ -1,21 +1,12 @@
 //! Loops of a small number of iterations, which constants bound.
 
-use super::{Counting, bounded::Plan};
+use super::{bounded::Plan, counting::Counting};
 use crate::ir::{BlockId, CmpOp, Inst, Loop, Operand};
 
 /// Iterations that may be taken without a look at the counter.
 const MAX_ITERATIONS: i64 = 2048;
 /// Iterations from which on it pays to let pointers step.
 const MIN_WALK: i128 = 8;
-
-/// A loop that counts nothing.
-pub(super) struct Fixed {
-    pub(super) head: BlockId,
-    /// Its blocks.
-    pub(super) inside: Vec<bool>,
-    /// Iterations that it takes at most, those of loops in it too.
-    pub(super) iterations: i64,
-}
 
 impl Counting<'_> {
     /// How many iterations the loop takes at most, `weight` counting for one, if that is known and

@@ -1,6 +1,6 @@
 //! Variables that only grow, or only shrink, from iteration to iteration.
 
-use super::Counting;
+use super::counting::Counting;
 use crate::ir::{BinOp, BlockId, ConvOp, Inst, Loop, Operand, Reg};
 
 /// More than this is no growth by which iterations are worth to be counted.

@@ -11,8 +11,8 @@
 //! pointers step less than once around memory.
 
 use super::{
-    Counting,
     bounded::Plan,
+    counting::Counting,
     line::{Line, Trace},
 };
 use crate::ir::{BlockId, CmpOp, Inst, Loop, Operand, Reg, Term, Ty, VecInst};

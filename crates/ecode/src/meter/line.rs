@@ -1,6 +1,6 @@
 //! Addresses that follow from a loop's variable by additions and multiplications.
 
-use super::{Counting, bounded::Plan};
+use super::{bounded::Plan, counting::Counting};
 use crate::ir::{BinOp, BlockId, ConvOp, Inst, Loop, Operand, Reg};
 
 /// An address as `base + by * var + terms + off`.
