@@ -1,7 +1,6 @@
 //! The blocks of a vector loop, or of one that is unrolled.
 
 use super::{
-    STRIP,
     analyse::{distance, size},
     fixed,
     plan::{Access, Kind, Plan, Role},
@@ -10,6 +9,9 @@ use crate::ir::{
     At, BinOp, Block, BlockId, Body, CmpOp, ConvOp, Inst, Lane, Operand, Reg, Term, Ty, VecInst,
 };
 use std::collections::HashMap;
+
+/// Vectors between two looks of the deadline's counter.
+const STRIP: i64 = 512;
 
 /// Puts the loop of `plan`, whose steps are `insts`, before that with the head `id`, to which
 /// `latch` leads back.

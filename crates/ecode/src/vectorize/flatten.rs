@@ -4,10 +4,11 @@
 //! and changes no memory is computed on both ways: a load is there only if the same has just been
 //! loaded.
 
-use super::MAX_STEPS;
 use crate::ir::{At, BinOp, Block, BlockId, Body, CmpOp, Inst, Live, Operand, Reg, Term, Ty};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+/// Loops with more steps than this are left alone.
+pub(super) const MAX_STEPS: usize = 64;
 /// Blocks of a loop.
 const MAX_BLOCKS: usize = 8;
 

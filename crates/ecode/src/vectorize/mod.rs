@@ -29,15 +29,11 @@ mod scalar;
 mod unroll;
 
 use crate::ir::{Block, BlockId, Body, Live, Module};
-use flatten::Flat;
+use flatten::{Flat, MAX_STEPS};
 
-/// Loops with more steps than this are left alone.
-const MAX_STEPS: usize = 64;
 /// Steps of unrolled iterations in one function, and in all: code takes time to be made.
 const MAX_IN_FUNCTION: usize = 1_000;
 const MAX_UNROLLEDS: usize = 10_000;
-/// Vectors between two looks of the deadline's counter.
-const STRIP: i64 = 512;
 
 impl Module {
     /// The same program as targets with vectors run it: small functions written out, plain loops
