@@ -8,6 +8,7 @@ mod effects;
 mod expr;
 mod fold;
 mod func;
+mod func_state;
 mod global;
 mod init;
 mod lvalue;
@@ -23,7 +24,7 @@ use crate::{
     span::Span,
     types::{RecordId, Sig, Steps, Type, TypeId, Types},
 };
-use func::FuncState;
+use func_state::FuncState;
 use scope::{Scope, Sym};
 use std::{collections::HashMap, rc::Rc};
 

@@ -2,7 +2,7 @@
 
 use super::{
     Checked, Checker, FuncState,
-    func::Label,
+    func_state::Label,
     init::Plan,
     lvalue::{LVal, Location},
     scope::{Home, Sym},

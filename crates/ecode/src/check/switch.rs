@@ -1,25 +1,15 @@
 //! `switch`.
 
-use super::{Checked, Checker};
+use super::{Checked, Checker, func_state::Switch};
 use crate::{
     ast::{Expr, Stmt},
     ir::{BlockId, Term},
     span::Span,
-    types::TypeId,
 };
 use std::collections::HashSet;
 
 /// Ranges of cases are spelled out up to this length.
 const MAX_RANGE: i64 = 4096;
-
-/// A `switch` whose body is being generated.
-#[derive(Debug)]
-pub(super) struct Switch {
-    ty: TypeId,
-    cases: Vec<(i64, BlockId)>,
-    values: HashSet<i64>,
-    default: Option<BlockId>,
-}
 
 impl Checker<'_> {
     pub(super) fn switch(&mut self, value: &Expr, body: &Stmt) -> Checked<()> {
