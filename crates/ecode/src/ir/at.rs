@@ -1,8 +1,7 @@
 //! Where in a text a step comes from, and the line and function that people know that place by.
 
-use super::{BlockId, Body, FuncId, Inst, Module, VecInst};
 use crate::span::{PROTOTYPE, Source, Span, TEXT};
-use std::{collections::VecDeque, fmt};
+use std::fmt;
 
 /// A place in the text of a plugin; by default none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,62 +102,5 @@ pub struct Spot {
 impl fmt::Display for Spot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}, in `{}`", self.file, self.line, self.function)
-    }
-}
-
-impl Module {
-    /// A place in function `id`: where the function begins, if it is none.
-    #[must_use]
-    pub fn at(&self, id: FuncId, at: At) -> At {
-        let begin = || self.funcs.get(id.0 as usize).map_or(At::NOWHERE, |func| func.begin);
-        if at.is_known() { at } else { begin() }
-    }
-}
-
-impl Inst {
-    /// Where it comes from, if it is one that can fail.
-    #[must_use]
-    pub fn at(&self) -> At {
-        match self {
-            Inst::Bin { at, .. }
-            | Inst::Load { at, .. }
-            | Inst::Store { at, .. }
-            | Inst::MemCopy { at, .. }
-            | Inst::MemZero { at, .. }
-            | Inst::Call { at, .. }
-            | Inst::Tick { at, .. }
-            | Inst::Vec(
-                VecInst::Load { at, .. }
-                | VecInst::LoadWiden { at, .. }
-                | VecInst::Store { at, .. },
-            ) => *at,
-            _ => At::NOWHERE,
-        }
-    }
-}
-
-/// So many blocks are looked through for a place.
-const BLOCKS: usize = 16;
-
-impl Body {
-    /// The first known place from step `step` of a block on: that of a loop at its head, where
-    /// iterations are counted.
-    #[must_use]
-    pub fn at_from(&self, block: BlockId, step: usize) -> At {
-        let (mut seen, mut todo) = (vec![block], VecDeque::from([(block, step)]));
-        while let Some((id, from)) = todo.pop_front() {
-            let Some(block) = self.blocks.get(id.0 as usize) else { continue };
-            let mut steps = block.insts.iter().skip(from).map(Inst::at);
-            if let Some(at) = steps.find(|at| at.is_known()) {
-                return at;
-            }
-            for next in block.term.successors() {
-                if seen.len() < BLOCKS && !seen.contains(&next) {
-                    seen.push(next);
-                    todo.push_back((next, 0));
-                }
-            }
-        }
-        At::NOWHERE
     }
 }

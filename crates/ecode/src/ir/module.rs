@@ -1,7 +1,10 @@
 //! What a compiled text consists of.
 
-use super::{At, Block, FuncId, Lines, Operand, SigId, Ty};
-use std::{collections::BTreeMap, sync::Arc};
+use super::{At, Block, BlockId, FuncId, Inst, Lines, Operand, SigId, Ty};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 /// A piece of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,5 +139,40 @@ impl Module {
         taken.sort_unstable();
         taken.dedup();
         taken
+    }
+}
+
+impl Module {
+    /// A place in function `id`: where the function begins, if it is none.
+    #[must_use]
+    pub fn at(&self, id: FuncId, at: At) -> At {
+        let begin = || self.funcs.get(id.0 as usize).map_or(At::NOWHERE, |func| func.begin);
+        if at.is_known() { at } else { begin() }
+    }
+}
+
+/// So many blocks are looked through for a place.
+const BLOCKS: usize = 16;
+
+impl Body {
+    /// The first known place from step `step` of a block on: that of a loop at its head, where
+    /// iterations are counted.
+    #[must_use]
+    pub fn at_from(&self, block: BlockId, step: usize) -> At {
+        let (mut seen, mut todo) = (vec![block], VecDeque::from([(block, step)]));
+        while let Some((id, from)) = todo.pop_front() {
+            let Some(block) = self.blocks.get(id.0 as usize) else { continue };
+            let mut steps = block.insts.iter().skip(from).map(Inst::at);
+            if let Some(at) = steps.find(|at| at.is_known()) {
+                return at;
+            }
+            for next in block.term.successors() {
+                if seen.len() < BLOCKS && !seen.contains(&next) {
+                    seen.push(next);
+                    todo.push_back((next, 0));
+                }
+            }
+        }
+        At::NOWHERE
     }
 }
