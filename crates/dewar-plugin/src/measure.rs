@@ -1,9 +1,11 @@
 //! `dewar bench plugin`: what plugins cost, from a single call to whole kernels.
 
 mod floor;
+mod jobs;
 mod kernels;
 mod latency;
 mod operations;
+mod trial;
 
 use anyhow::Context as _;
 use bench::{
@@ -19,42 +21,16 @@ use cli::{
     failure::{Failed, Usage},
     output::{self, tell},
 };
-use flask::SecurityServer;
 use operations::OperationReport;
-use plugin_host::{Cache, HOST_CONTEXT, Limits, PluginHost, Target, base_policy};
-use security_server::Server;
+use plugin_host::Target;
 use serde::Serialize;
-use std::{rc::Rc, sync::Arc, time::Duration};
-
-/// Whoever starts the benchmark trusts its kernels.
-const RULE: &str = "(allow host_t plugin_t (plugin (load_native load_kernel)))";
+use std::{rc::Rc, time::Duration};
+use trial::Trial;
 
 #[derive(Serialize)]
 struct Report {
     operations: OperationReport,
     kernels: Option<KernelReport>,
-}
-
-/// A host that may load on every target, and its security server.
-struct Trial {
-    plugins: PluginHost,
-    server: Arc<Server>,
-}
-
-impl Trial {
-    fn new(cache: Option<Cache>) -> anyhow::Result<Self> {
-        let files = [("plugins.cil", base_policy()), ("targets.cil", RULE.to_owned())];
-        let server = Arc::new(Server::from_cil(&files)?);
-        let own = server.context_to_sid(HOST_CONTEXT).map_err(anyhow::Error::new)?;
-        let shared = Arc::clone(&server) as Arc<dyn SecurityServer>;
-        Ok(Self { plugins: PluginHost::with_cache(shared, own, cache)?, server })
-    }
-}
-
-/// Limits that no kernel reaches, and that are in force nevertheless.
-fn limits() -> Limits {
-    let (call_time, memory_bytes) = (Duration::from_secs(60), 64 << 20);
-    Limits { call_time, memory_bytes, output_bytes: 8 << 20, ..Limits::default() }
 }
 
 /// Carries out `dewar bench plugin`.

@@ -1,6 +1,9 @@
 //! What wasmtime alone takes for the same: no host that runs on it gets below.
 
-use super::operations::{GRAY, Jobs, batch, text};
+use super::{
+    jobs::{Jobs, batch, text},
+    trial::GRAY,
+};
 use bench::interleaved::Stopwatch;
 use ecode::wasm::WasmOptions;
 use plugin_host::HOST_DECLARATIONS;

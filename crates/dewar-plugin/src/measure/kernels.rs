@@ -1,6 +1,6 @@
 //! Kernels as plugins.
 
-use super::{Trial, limits};
+use super::trial::{Trial, limits};
 use bench::{
     interleaved::Stopwatch,
     kernels::{Callable, Implementation, Kernel},

@@ -1,7 +1,7 @@
 //! How long it takes to make, load, replace and unload a plugin, each time by itself: what the
 //! slowest of a hundred takes, too.
 
-use super::{Trial, operations};
+use super::trial::{self, Trial};
 use bench::{
     sheet::{Cell, Sheet},
     table,
@@ -26,7 +26,7 @@ pub(super) struct Latency {
 
 /// Times each operation `count` times.
 pub(super) fn measure(plain: &Trial, cached: &Trial, count: usize) -> anyhow::Result<Vec<Latency>> {
-    let spec = operations::spec(Target::Isolated);
+    let spec = trial::spec(Target::Isolated);
     let spec = PluginSpec { name: "latency", ..spec };
     let (mut instantiate, mut replace, mut compile) = (Vec::new(), Vec::new(), Vec::new());
     let (mut link, mut unlink) = (Vec::new(), Vec::new());

@@ -1,9 +1,10 @@
 //! Single operations on plugins.
 
 use super::{
-    Trial, floor,
+    floor,
+    jobs::{Jobs, batch, text},
     latency::{self, Latency},
-    limits,
+    trial::{GRAY, Trial, limits, spec},
 };
 use anyhow::Context as _;
 use avc::{Avc, Hint};
@@ -18,10 +19,8 @@ use ecode_kernel::{KernelCode, KernelOptions};
 use flask::{Class, Question, SecurityServer, perm};
 use plugin_host::{Cache, HOST_DECLARATIONS, PLUGIN_CONTEXT, PluginSpec, Session, Target};
 use serde::Serialize;
-use std::{fmt::Display, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
+use std::{os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
-/// The image transcoder that "Kernel Plugins" (VM'04) measured, in E-code.
-pub(super) const GRAY: &str = include_str!("../../../../examples/plugins/gray.e");
 const NULL: &str = "long handle(const char *in, long n, char *out, long room) { return 0; }";
 /// Asks for a permission in each iteration.
 const ASKS: &str = "long handle(const char *in, long n, char *out, long room)
@@ -89,9 +88,6 @@ impl OperationReport {
     }
 }
 
-/// The names of operations, and how to do them.
-pub(super) type Jobs<'a> = Vec<(String, Batch<'a>)>;
-
 pub(super) fn measure(iterations: Interleaved) -> anyhow::Result<OperationReport> {
     let machine = Machine::here();
     let plain = Trial::new(None)?;
@@ -114,21 +110,6 @@ pub(super) fn measure(iterations: Interleaved) -> anyhow::Result<OperationReport
     let operations = names.into_iter().zip(results).map(operation).collect();
     let latencies = latency::measure(&plain, &cached, TIMES)?;
     Ok(OperationReport { machine, operations, latencies })
-}
-
-pub(super) fn text(error: impl Display) -> String {
-    error.to_string()
-}
-
-/// Repeats `work`, timing all of it.
-pub(super) fn batch<'a, E: Display>(mut work: impl FnMut() -> Result<(), E> + 'a) -> Batch<'a> {
-    Box::new(move |times| {
-        let start = Stopwatch::start();
-        for _ in 0..times {
-            work().map_err(text)?;
-        }
-        Ok(start.elapsed())
-    })
 }
 
 fn load(trial: &Trial, name: &str, source: &str, target: Target) -> anyhow::Result<Session> {
@@ -216,10 +197,6 @@ fn loads<'a>(plain: &'a Trial, cached: &'a Trial, jobs: &mut Jobs<'a>) -> anyhow
         jobs.push((format!("replace, {how}, isolated"), batch(replace)));
     }
     Ok(())
-}
-
-pub(super) fn spec(target: Target) -> PluginSpec<'static> {
-    PluginSpec { target, limits: limits(), ..PluginSpec::new("gray.e", PLUGIN_CONTEXT, GRAY) }
 }
 
 /// The time of loading and of unloading, `times` times.
