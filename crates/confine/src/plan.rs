@@ -1,6 +1,7 @@
 //! What a policy means for the kernel: the domains that a run can reach, the envelope around them,
 //! and where that envelope is exact.
 
+mod actors;
 mod domains;
 mod made;
 mod rights;
@@ -10,7 +11,9 @@ mod withhold;
 pub(crate) use domains::file_types;
 use domains::{Closure, moves};
 pub use domains::{computed, entered};
+pub use rights::Rights;
 
+use actors::Actors;
 use made::{Made, made};
 use rights::{Asked, Granted};
 use sockets::connects;
@@ -22,9 +25,6 @@ use std::{
     collections::{HashMap, HashSet},
     path::{Path, PathBuf},
 };
-
-/// Rights in the words of Landlock.
-pub type Rights = BitFlags<AccessFs>;
 
 /// A subtree of the file system with one label, and what the reachable domains together may do
 /// there.
@@ -275,15 +275,6 @@ fn granted(any: Rights, used: Rights) -> Rights {
     let executes = (any & used).contains(AccessFs::Execute);
     let read = if executes { AccessFs::ReadFile.into() } else { Rights::empty() };
     any & (used | read)
-}
-
-/// Who uses files.
-#[derive(Clone, Copy)]
-struct Actors<'a> {
-    /// Domains whose processes make calls themselves.
-    own: &'a [Sid],
-    /// Domains for which the monitor makes them, but for execution.
-    others: &'a [Sid],
 }
 
 fn place(

@@ -1,6 +1,9 @@
 //! New files that get another label than the directory that they are made in.
 
-use super::{Rights, domains::Relabel, rights::Asked};
+use super::{
+    domains::Relabel,
+    rights::{Asked, Rights},
+};
 use flask::{Sid, Unreachable};
 use landlock::{Access, AccessFs};
 

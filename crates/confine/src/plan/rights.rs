@@ -1,12 +1,15 @@
 //! What domains may do on files, by their labels, in the words of policy and of Landlock.
 
-use super::{Rights, domains::runs};
+use super::domains::runs;
 use flask::{AccessVector, Class, Question, SecurityServer, Sid, Unreachable, perm};
 use landlock::{Access, AccessFs, BitFlags};
 use std::{
     cell::RefCell,
     collections::{HashMap, HashSet},
 };
+
+/// Rights in the words of Landlock.
+pub type Rights = BitFlags<AccessFs>;
 
 /// Rights on files, by class and permission. A right is granted when all of one row's permissions
 /// are.

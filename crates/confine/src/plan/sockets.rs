@@ -1,6 +1,6 @@
 //! Sockets in the file system that policy lets domains connect to.
 
-use super::Actors;
+use super::actors::Actors;
 use flask::{Class, Question, SecurityServer, Sid, Unreachable, perm};
 
 /// Whether some domain may connect or send to a socket labelled `tsid`.
