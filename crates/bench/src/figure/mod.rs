@@ -1,10 +1,15 @@
 //! Figures as data, drawn as SVG: bars relative to 1 with intervals, growth, steps of a price,
 //! cumulative distributions.
 
+mod bar;
 mod bars;
+mod curve;
 mod dots;
 mod lines;
 mod theme;
+
+pub use bar::Bar;
+pub use curve::Curve;
 
 use crate::plot::PlotError;
 use serde::{Deserialize, Serialize};
@@ -49,30 +54,6 @@ pub enum Drawing {
         /// The curves.
         curves: Vec<Curve>,
     },
-}
-
-/// A ratio, or an amount.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Bar {
-    /// What the bars of a group have in common; bars of a group lie together.
-    pub group: String,
-    /// Its own name; bars of one name have one colour.
-    pub name: String,
-    /// The ratio, or the amount.
-    pub value: f64,
-    /// Lower end of its interval.
-    pub low: f64,
-    /// Upper end of it.
-    pub high: f64,
-}
-
-/// A curve.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Curve {
-    /// Its name.
-    pub name: String,
-    /// Its points, from left to right.
-    pub points: Vec<(f64, f64)>,
 }
 
 impl Figure {
