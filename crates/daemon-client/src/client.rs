@@ -114,8 +114,9 @@ impl Route {
     /// A connection that speaks for a run.
     fn attach(&self, run: &str, transport: Transport) -> Result<(Port, Seqno), ClientError> {
         let mut port = self.connect(transport)?;
-        let settled = self.settled.get().cloned().unwrap_or_default();
-        match command(&mut port, &Command::Attach { run: run.to_owned(), settled }, None)?.0 {
+        let settled = self.settled.get().map(|settled| sealed(settled)).transpose()?;
+        let attach = Command::Attach { run: run.to_owned() };
+        match command(&mut port, &attach, settled.as_ref())?.0 {
             Reply::Attached { seqno } => Ok((port, Seqno(seqno))),
             other => Err(unexpected(other)),
         }

@@ -124,12 +124,11 @@ pub enum Command {
         /// The classes and permissions that it was built with.
         vocabulary: [u8; VOCABULARY_BYTES],
     },
-    /// The monitor of a registered run, on another connection.
+    /// The monitor of a registered run, on another connection. With what it says of its kernel side,
+    /// once it has one, as sealed memory.
     Attach {
         /// The run's name.
         run: String,
-        /// What it says of its kernel side, once it has one; else empty.
-        settled: Vec<u8>,
     },
     /// The run of this connection ends: all of its records are to be in the journal.
     End,

@@ -73,8 +73,8 @@ fn command(
                 Reply::Attached { seqno }
             })
         }
-        Some(Command::Attach { run: name, settled }) => {
-            shared.attach(client, &name, settled).map(|found| {
+        Some(Command::Attach { run: name }) => {
+            shared.attach(client, &name, descriptors.pop()).map(|found| {
                 let seqno = found.hosted().state_number().0;
                 *run = Some(found);
                 Reply::Attached { seqno }

@@ -191,7 +191,7 @@ impl Shared {
         &self,
         client: Client,
         id: &str,
-        settled: Vec<u8>,
+        settled: Option<OwnedFd>,
     ) -> Result<Arc<Run>, RequestError> {
         let run =
             self.registry().run(id).ok_or_else(|| RequestError::Unregistered(id.to_owned()))?;
@@ -199,15 +199,17 @@ impl Shared {
         if !same {
             return Err(RequestError::NotItsMonitor);
         }
-        if settled.len() > MOST_SETTLED_BYTES {
-            return Err(RequestError::SettledTooLong);
-        }
         // It is settled once; connections made before the run began say nothing of it.
-        let mut known = run.settled();
-        if known.is_empty() {
-            *known = settled;
+        if let Some(settled) = settled {
+            if sealed_len(&settled, usize::MAX)? > MOST_SETTLED_BYTES {
+                return Err(RequestError::SettledTooLong);
+            }
+            let settled = read_sealed(settled, MOST_SETTLED_BYTES)?;
+            let mut known = run.settled();
+            if known.is_empty() {
+                *known = settled;
+            }
         }
-        drop(known);
         Ok(run)
     }
 

@@ -302,7 +302,8 @@ fn a_run_that_cannot_follow_keeps_root_from_changing_that_of_no_other_user() {
     let place = DaemonDirs { system: true, ..place(directory.path()) };
     let _daemon = DaemonProcess::start_as(SYSTEM, &place, directory.path());
     let (mine, _spool) = new_run(&place, "mine");
-    follow(&mine, b"fit");
+    // More than a message holds.
+    follow(&mine, &vec![b'f'; 1 << 20]);
     let _users = Users::start(directory.path(), &[("unfit", 64_001), ("fit", 64_002)]);
     let open = |id: &str| {
         let runs = administration(&place).runs().expect("runs");

@@ -209,9 +209,10 @@ fn leading_another_domain_by_links(stage: &Stage) {
     stage.holds(&profile, "deputy", &[kept]);
     stage.holds(&profile, "lead_deputy", &[kept, "write"]);
     let reserves = stage.profile(
-        "[files]\nwrite = [\"${home}/kept.json\"]\n\
+        "[files]\nwrite = [\"${home}/kept.json\", \"${home}/kept.json.*\"]\n\
          [domains.deputy]\nexec = [\"${workspace}/deputy\"]\nfiles.write = [\"${home}/kept/\"]",
     );
+    stage.file("kept.json", "{}");
     stage.holds(&reserves, "lead_deputy", &[kept, "reserved"]);
     let at = stage.home().join("kept/service");
     let _service = std::os::unix::net::UnixListener::bind(&at).expect("a service");

@@ -254,6 +254,7 @@ fn a_run_inside_a_run_is_bounded_where_a_daemon_decides(stage: &Stage) {
 
 fn run_captured(command: &mut std::process::Command) -> String {
     let output = command.stdin(std::process::Stdio::null()).output().expect("start `dewar`");
+    eprint!("{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
