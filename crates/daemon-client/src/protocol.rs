@@ -124,8 +124,8 @@ pub enum Command {
         /// The classes and permissions that it was built with.
         vocabulary: [u8; VOCABULARY_BYTES],
     },
-    /// The monitor of a registered run, on another connection. With what it says of its kernel side,
-    /// once it has one, as sealed memory.
+    /// The monitor of a registered run, on another connection. With what it says of its kernel
+    /// side, once it has one, as sealed memory.
     Attach {
         /// The run's name.
         run: String,

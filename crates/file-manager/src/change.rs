@@ -6,6 +6,7 @@ use super::{
     attribute::granted_mode,
     entry::{
         allow_entry, allow_new, allow_removal, entry_path, is_reserved, note_entry, note_link,
+        taken,
     },
     object::Seen,
 };
@@ -110,10 +111,12 @@ impl NameChange<'_> {
     fn new_entry(&self, (dirfd, n): (i32, usize)) -> Result<Entry> {
         let path = self.asker.caller.path(n)?;
         let entry = self.possible((dirfd, &path), New::Entry)?.into_entry().ok_or(Errno::EXIST)?;
-        if entry.object.is_some() && self.asker.state.subjects.cannot_differ_yet() {
-            return Err(Errno::EXIST);
+        match &entry.object {
+            Some(object) if self.asker.state.subjects.cannot_differ_yet() => {
+                Err(taken(self.asker, object))
+            }
+            _ => entry.of_caller(self.asker),
         }
-        entry.of_caller(self.asker)
     }
 
     fn entry_of(&self, place: (i32, &Path), root: Errno, new: New) -> Result<Entry> {
@@ -163,8 +166,8 @@ impl NameChange<'_> {
         kind: FileType,
         make: impl FnOnce(&Entry, Sid) -> Result<()>,
     ) -> CallResult {
-        if entry.object.is_some() {
-            return Err(Errno::EXIST);
+        if let Some(object) = &entry.object {
+            return Err(taken(self.asker, object));
         }
         if (entry.wants_dir && kind != FileType::Directory) || self.is_in_proc(entry)? {
             return Err(Errno::NOENT);
@@ -295,8 +298,8 @@ impl NameChange<'_> {
         let object = self.link_source(from, flags)?;
         let seen = Seen::of(*self.asker, object.as_fd())?;
         let entry = self.new_entry(to)?;
-        if entry.object.is_some() {
-            return Err(Errno::EXIST);
+        if let Some(object) = &entry.object {
+            return Err(taken(self.asker, object));
         }
         if entry.wants_dir || self.is_in_proc(&entry)? {
             return Err(Errno::NOENT);

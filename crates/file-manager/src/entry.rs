@@ -165,6 +165,18 @@ fn owns_name(
     Ok(true)
 }
 
+/// What is said of a name that something has. That `EEXIST` is followed by `ENOENT` has programs
+/// try for ever (`mkdir` with all parents), so who must not know of it may not make it.
+pub(super) fn taken(asker: FileAsker<'_>, object: &OwnedFd) -> Errno {
+    let Ok(seen) = Seen::of(*asker, object.as_fd()) else { return Errno::EXIST };
+    if seen.grants(*asker, perm::file::GETATTR) {
+        return Errno::EXIST;
+    }
+    // For the record.
+    let _ = seen.allow(*asker, perm::file::GETATTR, object);
+    Errno::ACCESS
+}
+
 pub(super) fn entry_path(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr) -> String {
     let path = path_of(&asker.state.targets.tree, parent).unwrap_or_default().join(name);
     path.to_string_lossy().into_owned()

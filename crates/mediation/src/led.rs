@@ -3,8 +3,8 @@
 //! A program follows the symbolic links that it meets, and what they lead to it reaches with its
 //! own rights. So whoever may make a link on its way could have it read or write in his place: it
 //! would be his confused deputy. Among the domains of a run that is not so: what a link has led to
-//! is reached with the rights of every domain that may make entries where the link lies, or that one,
-//! beside the subject's own.
+//! is reached with the rights of every domain that may make entries where the link lies, or that
+//! one, beside the subject's own.
 
 use crate::{
     call::Asker,

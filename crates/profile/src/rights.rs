@@ -244,8 +244,8 @@ impl Entries {
         self.0.iter().rfind(writes).map(|entry| entry.pattern.top())
     }
 
-    /// The entries that restrict and do not cover `pattern`, if that is none of them: they may be about
-    /// some of its files.
+    /// The entries that restrict and do not cover `pattern`, if that is none of them: they may be
+    /// about some of its files.
     pub(crate) fn restricting_beside<'a>(
         &'a self,
         pattern: &Pattern,

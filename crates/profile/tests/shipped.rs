@@ -233,6 +233,22 @@ fn agent_guards_names_that_programs_outside_trust_at_any_depth() {
     secilc(&own.cil).unwrap_or_else(|said| panic!("{said}"));
 }
 
+/// Daemons of the user's listen there, which do whatever whoever connects says.
+#[test]
+fn no_ready_profile_connects_to_servers_of_this_machine() {
+    for (name, text) in shipped().iter().filter(|(name, _)| *name != "loopback") {
+        let text: toml::Table = text.parse().unwrap();
+        let network = text.get("network").and_then(|it| it.get("connect")).into_iter();
+        let of_domains = text.get("domains").and_then(|it| it.as_table()).into_iter().flatten();
+        let of_domains = of_domains.filter_map(|(_, it)| it.get("network")?.get("connect"));
+        for connect in network.chain(of_domains).flat_map(|it| it.as_array().unwrap()) {
+            let endpoint = connect.as_str().unwrap();
+            let is_own = ["127.", "[::1]", "localhost"].iter().any(|it| endpoint.starts_with(it));
+            assert!(!is_own || endpoint.ends_with("/udp"), "{name}: {endpoint}");
+        }
+    }
+}
+
 #[test]
 fn memory_that_a_run_shares_with_the_machine_is_guarded() {
     for shares_memory in [false, true] {

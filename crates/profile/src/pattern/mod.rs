@@ -212,8 +212,8 @@ impl Pattern {
         reach[0]
     }
 
-    /// What `self`, a glob, still matches of what `other` does: patterns as specific as `other`, for
-    /// which `self` would lose against `other` otherwise.
+    /// What `self`, a glob, still matches of what `other` does: patterns as specific as `other`,
+    /// for which `self` would lose against `other` otherwise.
     ///
     /// # Errors
     ///
