@@ -5,8 +5,9 @@ use crate::guard::Guard;
 use crate::limits::Limits;
 use crate::network::Target;
 use crate::pattern::Pattern;
-use crate::rights::{Entries, Entry};
+use crate::rights::{Entries, Entry, List};
 use crate::source::{Located, TextSpan};
+use std::collections::HashSet;
 
 /// How much the monitor decides itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,28 +137,37 @@ impl Domain {
         self.from.iter().flatten().any(|domain| domain.value == name)
     }
 
-    /// Whether what this domain knows is no secret from domain `other`, by what profiles grant:
-    /// `other` has all its rights, and nothing is kept from `other` alone.
-    pub(crate) fn may_tell(&self, other: &Self) -> bool {
-        fn are_in<T: PartialEq>(some: &[T], all: &[T]) -> bool {
-            some.iter().all(|it| all.contains(it))
-        }
-        let rights = |of: &Self, restrict: bool| {
-            let entries = of.entries.iter().filter(|it| it.list.restricts() == restrict);
-            entries.map(|it| (it.list, it.place)).collect::<Vec<_>>()
-        };
-        let endpoints =
-            |of: &Self| of.network.iter().map(|it| (it.direction, it.place)).collect::<Vec<_>>();
-        self.name == other.name
-            || are_in(&rights(self, false), &rights(other, false))
-                && are_in(&rights(other, true), &rights(self, true))
-                && are_in(&endpoints(self), &endpoints(other))
+    /// What profiles say of it, by where they do.
+    pub(crate) fn said(&self) -> Said {
+        let entries = self.entries.iter().filter(|it| it.rank.is_none());
+        let (restricts, grants) =
+            entries.map(|it| (it.list, it.place)).partition(|(list, _)| list.restricts());
+        let endpoints = self.network.iter().map(|it| (it.direction, it.place)).collect();
+        Said { grants, restricts, endpoints }
     }
 
     /// The protocols of netlink that it may use, and where that is said.
     pub(crate) fn netlink(&self) -> Option<(TextSpan, &[String])> {
         let netlink = self.netlink.as_ref().filter(|netlink| !netlink.value.is_empty())?;
         Some((netlink.place, &netlink.value))
+    }
+}
+
+/// What profiles say of a domain: which list, and where.
+#[derive(Debug)]
+pub(crate) struct Said {
+    grants: HashSet<(List, TextSpan)>,
+    restricts: HashSet<(List, TextSpan)>,
+    endpoints: HashSet<(Direction, TextSpan)>,
+}
+
+impl Said {
+    /// Whether what the domain knows is no secret from `other`, by what profiles grant: that has all
+    /// its rights, and nothing is kept from it alone.
+    pub(crate) fn may_be_told(&self, other: &Self) -> bool {
+        self.grants.is_subset(&other.grants)
+            && other.restricts.is_subset(&self.restricts)
+            && self.endpoints.is_subset(&other.endpoints)
     }
 }
 
@@ -170,7 +180,7 @@ pub(crate) struct NetworkRule {
 }
 
 /// Who starts the conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Direction {
     Connect,
     Bind,

@@ -199,8 +199,8 @@ impl Entries {
         steps: &mut Steps,
     ) -> Result<(), TooMany> {
         let own: HashSet<&str> = self.0.iter().map(|entry| entry.pattern.regex()).collect();
-        let others: Vec<_> =
-            others.iter().filter(|(pattern, _)| !own.contains(pattern.regex())).collect();
+        let others = others.iter().filter(|(pattern, _)| !own.contains(pattern.regex()));
+        let others: Vec<_> = others.collect();
         let mut residuals = Vec::new();
         for entry in &self.0 {
             for (other, _) in others.iter().filter(|other| loses_label(entry, other)) {
@@ -222,8 +222,7 @@ impl Entries {
     fn add(&mut self, residuals: Vec<Entry>) -> Result<(), TooMany> {
         let key = |it: &Entry| (it.pattern.regex().to_owned(), it.list, it.layer, it.rank());
         let mut known = HashSet::new();
-        self.0.extend(residuals);
-        self.0.retain(|entry| known.insert(key(entry)));
+        self.0.extend(residuals.into_iter().filter(|entry| known.insert(key(entry))));
         if let Some(last) = self.0.get(MOST) {
             return Err(too_many(last));
         }
@@ -244,17 +243,14 @@ impl Entries {
         self.0.iter().rfind(writes).map(|entry| entry.pattern.top())
     }
 
-    /// The entries that restrict and do not cover `pattern`, if that is none of them: they may be
-    /// about some of its files.
-    pub(crate) fn restricting_beside<'a>(
-        &'a self,
-        pattern: &Pattern,
-    ) -> impl Iterator<Item = &'a Entry> + use<'a> {
-        let is_it = |entry: &Entry| !entry.beside && entry.pattern == *pattern;
-        let is_own = self.0.iter().any(is_it);
-        let restricting = self.0.iter().filter(|it| it.list.restricts());
-        let pattern = pattern.clone();
-        restricting.filter(move |it| !is_own && !it.pattern.covers(&pattern))
+    /// The entries that restrict, and may lose files to a pattern that is none of them.
+    pub(crate) fn restricting(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter().filter(|entry| entry.list.restricts())
+    }
+
+    /// The regular expressions of the patterns that the domain names itself.
+    pub(crate) fn named(&self) -> HashSet<&str> {
+        self.0.iter().filter(|entry| !entry.beside).map(|entry| entry.pattern.regex()).collect()
     }
 
     /// The rights to the files of `pattern`.
@@ -284,9 +280,11 @@ fn loses_against(glob: &Entry, other: &Entry) -> bool {
 
 /// Whether files of `entry` would be labelled by `other`, which says nothing in its domain.
 fn loses_label(entry: &Entry, (other, restricts): &(Pattern, bool)) -> bool {
-    let (own, its) = (entry.pattern.stem(), other.stem());
-    let is_tie = own == its && entry.list.restricts() && *restricts && other.is_glob();
-    (its > own || is_tie) && !entry.pattern.covers(other)
+    let is_tie = entry.pattern.stem() == other.stem();
+    if is_tie && !(entry.list.restricts() && *restricts) {
+        return false;
+    }
+    entry.pattern.may_lose(other)
 }
 
 fn too_many(last: &Entry) -> TooMany {

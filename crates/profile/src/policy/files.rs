@@ -127,10 +127,10 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
     let mut patterns: Vec<(Pattern, bool)> = Vec::new();
     let mut seen = std::collections::HashMap::new();
     let named = profile.domains.iter().flat_map(Domain::patterns);
-    let parts = profile.domains.iter().flat_map(Domain::parts);
-    for (pattern, restricts) in named.chain(parts) {
-        let index = *seen.entry(pattern.regex().to_owned()).or_insert_with(|| {
-            patterns.push((pattern, false));
+    let all: Vec<_> = named.chain(profile.domains.iter().flat_map(Domain::parts)).collect();
+    for (pattern, restricts) in &all {
+        let index = *seen.entry(pattern.regex()).or_insert_with(|| {
+            patterns.push((pattern.clone(), false));
             patterns.len() - 1
         });
         patterns[index].1 |= restricts;
@@ -148,9 +148,13 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
     };
     let mut nodes: Vec<Node> = patterns.iter().map(node).collect();
     for (index, domain) in profile.domains.iter().enumerate() {
+        let (named, restricting) = (domain.entries.named(), domain.entries.restricting());
+        let restricting: Vec<&Entry> = restricting.collect();
         for at in 0..nodes.len() {
             let pattern = &nodes[at].pattern;
-            let about = domain.entries.restricting_beside(pattern);
+            let about = restricting.iter().copied();
+            let about = about.filter(|it| it.pattern.may_lose(pattern));
+            let about = about.filter(|_| !named.contains(pattern.regex()));
             let not_said_later = |entry: &&Entry| {
                 let said =
                     |part: &Pattern| nodes[at + 1..].iter().any(|it| it.pattern.covers(part));

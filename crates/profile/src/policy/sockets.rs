@@ -69,6 +69,8 @@ pub(crate) fn write(
             && !(profile.private_loopback == Some(true) && matches!(target, Target::Ip(_)))
     };
     let datagrams = datagrams.filter(|(_, target)| decides(target)).map(|it| it.0).next();
+    let has_own_ports = profile.own_ports.is_some();
+    let said: Vec<_> = profile.domains.iter().filter(|_| has_own_ports).map(Domain::said).collect();
     for (index, (domain, name)) in profile.domains.iter().zip(types).enumerate() {
         if everything(clauses, index).is_none() {
             let given = about(clauses, index).filter(|clause| clause.kind == AmendmentKind::Grant);
@@ -78,8 +80,8 @@ pub(crate) fn write(
             if let Some(place) = own_ports(profile, clauses, index) {
                 out.allow(Some(place), name, "self", TCP);
                 out.allow(Some(place), name, "self", OWN_PORTS);
-                let owners = profile.domains.iter().zip(types);
-                for (_, owner) in owners.filter(|(owner, _)| domain.may_tell(owner)) {
+                let owners = said.iter().zip(types);
+                for (_, owner) in owners.filter(|(other, _)| said[index].may_be_told(other)) {
                     out.allow(Some(place), name, owner, OWN_PORTS_CONNECT);
                 }
             }
