@@ -253,7 +253,7 @@ fn a_run_that_has_ended_changes_the_policy_of_no_other() {
     let mut evil = policy();
     evil.files[0].1.push_str("(allow app_t secret_t (file (read)))");
     let mut still_there = Port::connect(&place.socket(), Transport::Socket).unwrap();
-    still_there.call(b"D\x01\x08attacker\0").expect("it attaches");
+    still_there.call(b"D\x01\x08attacker").expect("it attaches");
     attacker.end().unwrap();
     let memory = server_port::sealed(&evil.to_bytes()).unwrap();
     let load = Call { body: b"D\x04\0", descriptors: &[memory.as_fd()], effective: None };
