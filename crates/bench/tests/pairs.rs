@@ -147,6 +147,24 @@ fn what_chance_lays_down_at_the_start_of_a_process_is_no_difference() {
     assert!(held >= 19 && ranked <= 1 && found >= 19, "{held}, {ranked}, {found} of 20");
 }
 
+#[test]
+fn that_dewar_took_less_than_the_command_alone_is_not_to_be_believed() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let outcome = |kind, effect| {
+        let plan = experiment(&[TWO[0], ("other", kind)], &["one"]);
+        run(Store::nowhere(plan), vec![Made::runner(1, 1.0), Made::runner(2, effect)])
+    };
+    let told = outcome(Kind::Dewar, 0.6);
+    assert_eq!(told.rows[1].verdict(), Verdict::Faster);
+    let said = told.unbelievable().expect("a warning");
+    assert!(said.contains("`other` took less time than the command alone"), "{said}");
+    let sheets = format!("{:?}", told.sheets());
+    assert!(sheets.contains("not to be believed") && !sheets.contains("faster"), "{sheets}");
+    for (kind, effect) in [(Kind::Dewar, 1.4), (Kind::Peer, 0.6)] {
+        assert_eq!(outcome(kind, effect).unbelievable(), None);
+    }
+}
+
 /// Stays, and takes its time.
 struct Slow(Made);
 

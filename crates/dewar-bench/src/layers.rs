@@ -237,6 +237,9 @@ fn headline(outcome: &ExperimentResult) -> String {
         let row = outcome.rows.iter().find(|row| outcome.setting(row) == name)?;
         Some((row.wall.as_ref()?.ratio, row.verdict()))
     };
+    if let Some(told) = outcome.unbelievable() {
+        return told;
+    }
     let (all, fast) = (of("+ decisions"), of("mode fast"));
     if all.is_none() && fast.is_none() {
         return format!(

@@ -60,6 +60,9 @@ impl ExperimentResult {
             (None, _, Verdict::NoDifference { less_than }) => {
                 format!("no difference <{}", percent(less_than))
             }
+            (None, _, Verdict::Faster) if self.is_unbelievable(row) => {
+                "not to be believed".to_owned()
+            }
             (None, _, found) => verdict(found),
         };
         vec![
@@ -129,6 +132,7 @@ impl ExperimentResult {
                 notes.push(format!("{}: {why}", named.name));
             }
         }
+        notes.extend(self.unbelievable());
         notes.extend(experiment.notes.iter().cloned());
         notes.push(format!(
             "Unit: {}. Ratios of the units of one round, their median; {}",
@@ -137,6 +141,28 @@ impl ExperimentResult {
         ));
         notes.push(experiment.machine.to_string());
         notes
+    }
+
+    /// Whether Dewar took less than the command alone, which nothing that it does explains.
+    #[must_use]
+    pub fn is_unbelievable(&self, row: &Row) -> bool {
+        let is_native = self.experiment.settings[0].kind == Kind::Native && row.setting > 0;
+        let is_ours = matches!(self.kind(row), Kind::Base | Kind::Dewar);
+        is_native && is_ours && row.failure.is_none() && row.verdict() == Verdict::Faster
+    }
+
+    /// What is to be thought of figures of which some cannot be.
+    #[must_use]
+    pub fn unbelievable(&self) -> Option<String> {
+        let row = self.rows.iter().find(|row| self.is_unbelievable(row))?;
+        let machine = &self.experiment.machine;
+        let load = machine.load.as_deref().unwrap_or("unknown");
+        Some(format!(
+            "DO NOT BELIEVE THIS: `{}` took less time than the command alone, which nothing of Dewar's explains. Something \
+             else took processor time from one of them (load {load} before, {} CPUs): measure on an idle machine.",
+            self.setting(row),
+            machine.cpus
+        ))
     }
 
     /// Why it ended, in a sentence.
