@@ -51,6 +51,8 @@ fn confine(
     if let Some(envelope) = &spec.envelope {
         envelope.apply(queues).map_err(|error| (Doing::Envelope, errno_of(&error)))?;
     }
+    // Landlock's library says of a descriptor too few that there is no Landlock.
+    spec.limits.apply_to_files().map_err(at(Doing::Limits))?;
     // The monitor must be able to read the arguments of the exec, which is trapped. Nobody else
     // gains from it: there is no other process in the sandbox yet.
     set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(at(Doing::Prepare))?;

@@ -34,6 +34,7 @@ fn prepared(
     let filter = filter::without_ipc().map_err(|_| Errno::TOOBIG)?;
     inherited.pass_descriptors()?;
     limits.apply(ByCgroup::default())?;
+    limits.apply_to_files()?;
     sys::install_plain_filter(&filter)?;
     inherited.restore_signals();
     Ok(program)

@@ -62,7 +62,7 @@ impl Limits {
     }
 
     /// Sets the limits of the calling process and its descendants, besides those that a cgroup
-    /// enforces. A limit is never raised.
+    /// enforces; but for that of descriptors. A limit is never raised.
     pub(super) fn apply(&self, by_cgroup: ByCgroup) -> Result<(), Errno> {
         let unless = |done: bool, limit: Option<u64>| if done { None } else { limit };
         let seconds = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
@@ -72,7 +72,6 @@ impl Limits {
             (Resource::Cpu, self.cpu_time.map(seconds)),
             (Resource::Fsize, self.file_bytes),
             (Resource::Core, self.core_bytes),
-            (Resource::Nofile, self.open_files),
         ];
         for (resource, limit) in all {
             if let Some(limit) = limit {
@@ -83,6 +82,12 @@ impl Limits {
             Some(cpus) if !by_cgroup.cpus => bind_to(cpus),
             _ => Ok(()),
         }
+    }
+
+    /// Limits the descriptors of the calling process, once it needs no more of its own: those that
+    /// it has stay.
+    pub(super) fn apply_to_files(&self) -> Result<(), Errno> {
+        self.open_files.map_or(Ok(()), |files| lower(Resource::Nofile, files))
     }
 }
 

@@ -223,6 +223,9 @@ fn pid_namespace(proc: BorrowedFd<'_>, base: Namespaces) -> Result<(), Refusal> 
 
 /// What usually stands behind the refusal of a namespace.
 fn hint(namespace: &str) -> Option<String> {
+    if !Path::new("/proc/self").exists() {
+        return Some("/proc is not mounted".into());
+    }
     let is = |path: &str, value: &str| {
         std::fs::read_to_string(Path::new("/proc/sys").join(path))
             .is_ok_and(|text| text.trim() == value)
