@@ -312,12 +312,14 @@ impl<'a, 'r> Section<'a, 'r> {
         Some(Located { value: protocols, place: self.place(value) })
     }
 
-    /// A string, or an integer as text.
+    /// A string, or a number as text.
     fn scalar(&mut self, key: &str) -> Option<Located<String>> {
         let value = self.get(key)?;
         let text = match value.get_ref() {
             DeValue::String(text) => text.to_string(),
             DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().to_owned(),
+            // What it stands for says what to write instead.
+            DeValue::Float(float) => float.as_str().to_owned(),
             _ => {
                 self.wrong_type(key, "a string or a decimal number", value);
                 return None;

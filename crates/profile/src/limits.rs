@@ -58,7 +58,7 @@ fn count(text: &str) -> Result<u64, Problem> {
 }
 
 fn percent(text: &str) -> Result<u64, Problem> {
-    const HELP: &str = "write `200%` for two whole processors";
+    const HELP: &str = "write `200%` for two whole processors, `50%` for half of one";
     let value = text.strip_suffix('%').and_then(number);
     value.ok_or_else(|| Problem::bad(text, "a share of processor time", HELP))
 }
@@ -120,7 +120,9 @@ mod tests {
             assert!(duration(text).is_err(), "{text}");
         }
         assert_eq!(percent("200%").ok(), Some(200));
-        assert!(percent("200").is_err());
+        for text in ["200", "0.5", "1.5%"] {
+            assert!(percent(text).is_err(), "{text}");
+        }
         assert!(count("+3").is_err());
     }
 }
