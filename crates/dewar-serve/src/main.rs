@@ -126,7 +126,8 @@ fn serve(args: &ServeArgs) -> anyhow::Result<()> {
         match config(args).and_then(|config| server.reload(config).map_err(refused)) {
             Ok(left) => {
                 left.iter().for_each(|what| tell(what));
-                tell("reloaded");
+                // What was said before is not as the configuration has it.
+                tell(if left.is_empty() { "reloaded" } else { "reloaded, but for that" });
             }
             Err(error) => tell(&format!("everything stays as it was: {error:#}")),
         }

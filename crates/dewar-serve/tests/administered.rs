@@ -205,6 +205,11 @@ fn a_hangup_brings_other_limits_and_plugins_into_force_and_mistakes_change_nothi
     assert_eq!((post(5), post(50)), (200, 413));
     server.reload(&format!("[limits]\nbody_bytes = 100\n{body}"), "reloaded");
     assert_eq!((post(50), post(500)), (200, 413));
+    fs::write(server.place().join("echo.e"), "long handle(").unwrap();
+    let limits = format!("[limits]\nbody_bytes = 100\n{body}");
+    server.reload(&limits, "plugin `echo` stays as it was");
+    assert_eq!((post(50), post(500)), (200, 413));
+    fs::write(server.place().join("echo.e"), echo).unwrap();
     let wrong = server.reload(&format!("[limits]\nbody_bytes = 'many'\n{body}"), "stays as it was");
     assert!(wrong.contains("web.toml`: TOML parse error at line 7"), "{wrong}");
     assert_eq!((post(50), post(500)), (200, 413));

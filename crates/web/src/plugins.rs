@@ -299,6 +299,9 @@ impl Plugins {
         for (name, plugin) in &config.plugins {
             match self.put_file(name, plugin, &config.path(&plugin.file)) {
                 Ok(_) => {}
+                Err(error) if self.all().iter().any(|it| it.name == *name) => {
+                    wrong.push(format!("{error}\nplugin `{name}` stays as it was"));
+                }
                 Err(error) => wrong.push(error.to_string()),
             }
         }
