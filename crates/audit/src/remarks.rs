@@ -87,9 +87,13 @@ impl Remarks {
     pub fn all(&self) -> Vec<String> {
         let seen = self.seen();
         let privileged = seen.privileged.iter().map(|(program, what)| {
+            let instead = match *what {
+                "set-user-ID" => "Start the run as that user, or do this outside",
+                _ => "Do this outside",
+            };
             format!(
-                "`{program}` is {what}, and ran without that: nothing inside of a run becomes another user or gets rights by \
-                 its program. Start the run as that user, or do this outside"
+                "`{program}` is {what}, which counts for nothing in a run: it ran without, or not at all, as nothing inside \
+                 becomes another user or group or gets rights by its program. {instead}"
             )
         });
         let services =

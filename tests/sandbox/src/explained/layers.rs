@@ -132,7 +132,7 @@ fn what_fails_for_want_of_another_user_is_said_at_the_end(stage: &Stage) {
     assert!(stage.variant.is_root() || ran.code() != 0);
     // Root is that user already.
     let is_said = !stage.variant.is_root();
-    let line = "su` is set-user-ID, and ran without that";
+    let line = "su` is set-user-ID, which counts for nothing";
     assert_eq!(ran.err().contains(line), is_said, "{}", ran.err());
     assert_eq!(explained(stage).contains(line), is_said, "{}", explained(stage));
     a_program_with_capabilities_is_said_to_run_without(stage, is_said);
@@ -157,7 +157,8 @@ fn a_program_with_capabilities_is_said_to_run_without(stage: &Stage, is_said: bo
         return;
     }
     let ran = run(stage.dewar(stage.call(), &bash("./with-capabilities")), b"");
-    let line = "with-capabilities` is a program with capabilities of its own, and ran without that";
+    let line =
+        "with-capabilities` is a program with capabilities of its own, which counts for nothing";
     assert_eq!(ran.err().contains(line), is_said, "{}", ran.err());
 }
 
