@@ -148,7 +148,7 @@ fn on_a_full_or_a_read_only_disk_what_cannot_be_written_is_named_and_not_left_in
         ("dewar report -o $FULL/x.html", 125, &["x.html`: No space left"][..]),
         ("dewar allow 1 --write $FULL/x.toml", 125, &["x.toml`: No space left"]),
         ("dewar allow 1 --write $FIXED/x.toml", 125, &["x.toml`: Read-only file system"]),
-        ("dewar learn -o $FIXED/x.toml -- touch ran", 2, &["x.toml`: Read-only", "-o names"]),
+        ("dewar learn -o $FIXED/x.toml -- touch ran", 125, &["x.toml`: Read-only", "-o names"]),
         ("cd $FULL/project; dewar init", 125, &["dewar.toml`: No space left"]),
         ("cd $FIXED; dewar init", 125, &["dewar.toml`: Read-only"]),
         ("cd $FIXED; dewar init claude", 125, &[".claude", "Read-only"]),

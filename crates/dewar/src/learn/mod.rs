@@ -252,8 +252,15 @@ fn target(args: &LearnArgs) -> anyhow::Result<Option<Target>> {
     }
     let directory = target.path.parent().unwrap_or(Path::new("/"));
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).map_err(|error| {
-        let error = std::io::Error::from(error);
-        Usage(format!("cannot write `{}`: {error}; -o names another file", args.output.display()))
+        use rustix::io::Errno;
+        let name = args.output.display();
+        let why = std::io::Error::from(error);
+        let told = format!("cannot write `{name}`: {why}; -o names another file");
+        match error {
+            // There is no such directory: that is a mistake in the name.
+            Errno::NOENT | Errno::NOTDIR => Usage(told).into(),
+            _ => anyhow::Error::msg(told),
+        }
     })?;
     Ok(Some(target))
 }
