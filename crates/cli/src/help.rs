@@ -2,7 +2,7 @@
 //!
 //! All of it is put together only for who reads it: starting a command costs nothing of it.
 
-use crate::look::{columns, fill, folded};
+use crate::look::{columns_of_help, fill, folded};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, error::ErrorKind};
 
 /// How wide help texts are written.
@@ -32,7 +32,7 @@ pub fn matches(command: impl Fn() -> Command) -> Result<ArgMatches, clap::Error>
     match command().try_get_matches() {
         Err(help) if is_help(help.kind()) => {
             let told = with_statuses(command());
-            let told = match columns().filter(|columns| *columns < WIDEST) {
+            let told = match columns_of_help().filter(|columns| *columns < WIDEST) {
                 Some(columns) => narrow(told, columns),
                 None => told,
             };

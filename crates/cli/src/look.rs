@@ -49,6 +49,14 @@ pub fn columns_of_errors() -> Option<usize> {
     terminal.map(|(width, _)| width.0.into()).filter(|columns| *columns >= 20)
 }
 
+/// The columns that help texts are broken for: also where they go through a pipe, as the options in
+/// them are broken for the terminal of whoever asks, which any of the standard streams names.
+#[must_use]
+pub fn columns_of_help() -> Option<usize> {
+    let any = || terminal_size::terminal_size().map(|(width, _)| width.0.into());
+    columns().or_else(any).filter(|columns| *columns >= 20)
+}
+
 /// `line` in lines of at most `columns` columns, if it is longer; those behind the first indented.
 #[must_use]
 pub fn folded(line: &str, columns: usize) -> String {

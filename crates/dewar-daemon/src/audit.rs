@@ -86,7 +86,8 @@ fn flush(place: &DaemonDirs) {
     };
     let waiting = std::fs::read_dir(place.state.join("spool")).map_or(0, Iterator::count);
     if waiting > 0 {
-        say!("dewar: records of {waiting} runs that wait for the daemon are not shown: {error}");
+        let runs = if waiting == 1 { "1 run".into() } else { format!("{waiting} runs") };
+        say!("dewar: records of {runs} waiting for the daemon are not shown: {error}");
     }
 }
 

@@ -65,7 +65,9 @@ fn page(command: Command) -> io::Result<(String, String)> {
     let below = command.get_after_long_help().or(command.get_after_help());
     let below = sections(&below.map(ToString::to_string).unwrap_or_default());
     let none = None::<&'static str>;
-    let man = Man::new(command.after_help(none).after_long_help(none));
+    let man = Man::new(command.after_help(none).after_long_help(none))
+        .source(concat!("dewar ", env!("CARGO_PKG_VERSION")))
+        .manual("User commands");
     let mut page = Vec::new();
     man.render(&mut page)?;
     let page = String::from_utf8_lossy(&page);
@@ -158,6 +160,8 @@ mod tests {
     fn every_page_tells_what_the_help_tells_and_has_no_section_of_the_rest() {
         fn check(command: &Command) {
             let (name, text) = page(command.clone()).unwrap();
+            let foot = concat!("\"dewar ", env!("CARGO_PKG_VERSION"), "\"");
+            assert!(text.contains(foot), "{name}: {text}");
             assert!(name.ends_with(".1") && text.contains("\n.ad l\n.nh\n"), "{name}");
             assert!(!text.contains(".SH EXTRA") && !text.contains("\n.SH EXAMPLES\n\n"), "{name}");
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
