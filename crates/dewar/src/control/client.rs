@@ -1,6 +1,7 @@
 //! Finding a run, and talking to it.
 
 use super::{
+    ended::ended,
     stopped::{self, Stopped, is_stopped},
     wire::{Packed, PolicyChange, Reply, Request, Status, pack, unpack},
 };
@@ -117,7 +118,7 @@ impl Run {
             bail!(it.refusal());
         }
         if runs.is_empty() && stopped.is_empty() {
-            bail!(nothing_runs());
+            bail!(ended(name).unwrap_or_else(nothing_runs));
         }
         let halted: Vec<&Stopped> = stopped.iter().filter(|it| it.id.starts_with(name)).collect();
         let (mut found, others): (Vec<Self>, _) =
@@ -126,6 +127,9 @@ impl Run {
             (1, []) => Ok(found.remove(0)),
             (0, [one]) => bail!(one.refusal()),
             (0, []) => {
+                if let Some(ended) = ended(name) {
+                    bail!(ended);
+                }
                 let names = others.iter().map(|run| &run.status);
                 let names = names.flat_map(|it| [Some(it.id.as_str()), it.name.as_deref()]);
                 let meant = cli::look::did_you_mean(name, names.flatten());

@@ -7,6 +7,7 @@
 
 mod begun;
 mod client;
+mod ended;
 mod guard;
 mod service;
 mod stopped;
