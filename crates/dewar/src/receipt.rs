@@ -84,7 +84,7 @@ fn tell_receipt(text: &mut String, receipt: &Receipt, width: usize) -> std::fmt:
             )?,
         }
     }
-    tell_out_of_reach(text, receipt)?;
+    tell_out_of_reach(text, receipt, width)?;
     let complete = match (receipt.complete, receipt.out_of_reach.is_empty()) {
         (true, true) => "complete",
         (true, false) => "in force, NOT IN REACH,",
@@ -105,9 +105,14 @@ fn tell_receipt(text: &mut String, receipt: &Receipt, width: usize) -> std::fmt:
 }
 
 /// Says what policy gives in vain.
-pub(crate) fn tell_out_of_reach(text: &mut String, receipt: &Receipt) -> std::fmt::Result {
+pub(crate) fn tell_out_of_reach(
+    text: &mut String,
+    receipt: &Receipt,
+    width: usize,
+) -> std::fmt::Result {
     for OutOfReach { path, why } in &receipt.out_of_reach {
-        writeln!(text, "  OUT OF REACH {}: {}", visible(path), visible(why))?;
+        let line = format!("OUT OF REACH {}: {}", visible(path), visible(why));
+        writeln!(text, "  {}", look::fill(line.split(' '), 4, width.saturating_sub(2)))?;
     }
     Ok(())
 }
@@ -208,6 +213,20 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(print(&change, true).unwrap_err().is::<Failed>());
+    }
+
+    #[test]
+    fn what_is_out_of_reach_is_told_in_lines_of_the_terminal() {
+        let out =
+            OutOfReach { path: "/home/me/notes.txt".into(), why: "it is not there ".repeat(9) };
+        let receipt = Receipt { out_of_reach: vec![out], ..Receipt::default() };
+        let mut text = String::new();
+        tell_out_of_reach(&mut text, &receipt, 80).unwrap();
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(
+            text.starts_with("  OUT OF REACH /home/me/notes.txt: ") && widest <= Some(80),
+            "{text}"
+        );
     }
 
     #[test]

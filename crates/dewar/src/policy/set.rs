@@ -115,7 +115,8 @@ fn tell(changed: &[Changed]) -> Result<String, std::fmt::Error> {
                 member.late
             )?;
             let receipt = serde_json::from_str::<Receipt>(&member.report).unwrap_or_default();
-            crate::receipt::tell_out_of_reach(&mut text, &receipt)?;
+            let width = cli::look::columns().unwrap_or(usize::MAX);
+            crate::receipt::tell_out_of_reach(&mut text, &receipt, width)?;
         }
     }
     Ok(text)
