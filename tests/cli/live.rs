@@ -66,6 +66,9 @@ fn what_a_running_sandbox_cannot_be_given_is_said_with_what_to_do() {
             "{again:?}: {out}"
         );
     }
+    let explained = text(&home.say(&["explain", "it"]).stdout);
+    assert!(explained.contains("this run cannot be given it any more"), "{explained}");
+    assert!(!explained.contains("--once"), "{explained}");
     // What is something else is not blamed for it.
     let said = home.say(&["revoke", "it", "--file", "/usr/share"]);
     assert!(!text(&said.stdout).contains("OUT OF REACH"), "{}", text(&said.stdout));

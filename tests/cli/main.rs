@@ -41,6 +41,7 @@ mod servers;
 mod shell;
 mod spelling;
 mod standin;
+mod starting;
 mod statuses;
 mod suspended;
 mod terminal;

@@ -1,9 +1,11 @@
 //! `dewar explain`: what the last run was denied, why, and what would allow it.
 
 mod known;
+mod offered;
 mod remedy;
 #[cfg(test)]
 mod tests;
+mod undenied;
 
 use crate::{
     control::{Begun, Run, unwritable},
@@ -13,7 +15,7 @@ use crate::{
     proposal::{self, NATIVELY, Proposal, of_file},
     receipt,
     run::document::RunDocument,
-    run::{Denial, Journal, RunRecord, kept_out, lacking},
+    run::{Denial, Journal, RunRecord, lacking},
     so_far::{newer, so_far},
     words::{denied, exact},
 };
@@ -22,8 +24,10 @@ use cli::look::{self, BAD, FAINT, GOOD, STRONG, paint};
 use known::{Told, guarded};
 use learn::Line;
 use monitor::{Record, visible};
+use offered::{can_be_given, offer};
 use remedy::{in_profile, made_first, named_hosts, powers, without_address};
-use std::{fmt::Write as _, iter, path::Path};
+use std::{fmt::Write as _, path::Path};
+use undenied::undenied;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -138,10 +142,6 @@ fn fragment(record: &RunRecord) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What finds out what is absent: that is no denial.
-const UNTOLD: &str = "if the command fails under Dewar alone, `dewar learn -- COMMAND` finds out what it needs; it \
-                      runs the command with nearly everything allowed";
-
 /// Groups that are told without `--all`.
 const MOST_GROUPS: usize = 25;
 
@@ -169,16 +169,13 @@ pub(crate) fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fm
     if record.denials.is_empty() {
         let so_far = if record.goes_on { " so far" } else { "" };
         writeln!(text, "no denial was recorded{so_far}")?;
-        if record.status != 0 && record.time_limit.is_none() {
-            for told in iter::once(UNTOLD.to_owned()).chain(kept_out(record)) {
-                writeln!(text, "{}", look::fill(told.split(' '), 0, layout.width))?;
-            }
+        for told in undenied(record) {
+            writeln!(text, "{}", look::fill(told.split(' '), 0, layout.width))?;
         }
     }
     tell_denials(&mut text, &Told::of(record), layout)?;
-    if record.goes_on && !record.denials.is_empty() {
-        let called = visible(record.called());
-        writeln!(text, "\n`dewar allow {called} N --once` gives the run what is numbered [N]")?;
+    if let Some(line) = offer(record).filter(|_| record.goes_on) {
+        writeln!(text, "\n{}", look::fill(line.split(' '), 0, layout.width))?;
     }
     if !record.changes.is_empty() {
         writeln!(text, "\nchanged while it ran:")?;
@@ -298,6 +295,9 @@ fn tell_group(
     let left: Option<Vec<_>> = group.members.iter().map(|(_, it)| run.left(it)).collect();
     if let Some(why) = left.and_then(|left| left.into_iter().next()) {
         return row(text, layout, "in a profile", &why);
+    }
+    if !group.members.iter().any(|(_, it)| can_be_given(run.run, it)) {
+        return Ok(());
     }
     let which = match group.numbers() {
         numbers if numbers.len() <= 40 => numbers,

@@ -3,6 +3,7 @@
 use crate::output::tell;
 use monitor::visible;
 use profile::{Compiled, Documents, OpenGate, Origin, Source};
+use std::path::Path;
 
 /// Warns of each such program of a profile, on standard error.
 pub(crate) fn warn(compiled: &Compiled) {
@@ -15,6 +16,32 @@ pub(crate) fn warn(compiled: &Compiled) {
             visible(&grant.to_string())
         );
     }
+}
+
+/// Warns of each domain of a file that nothing enters, as none of the programs is there that the
+/// file names for it.
+pub(crate) fn warn_unentered(compiled: &Compiled, documents: &Documents) {
+    for (domain, programs) in unentered(compiled, documents) {
+        tell!(
+            "dewar: WARNING: nothing enters the domain `{domain}`: {} is not there",
+            visible(&programs.join(", "))
+        );
+    }
+}
+
+fn unentered<'a>(compiled: &'a Compiled, documents: &Documents) -> Vec<(&'a str, &'a [String])> {
+    let texts = documents.texts();
+    let is_own = |program: &String| {
+        let mut own = texts.iter().filter(|(file, _)| !file.starts_with("profile "));
+        own.any(|(_, text)| text.contains(program.as_str()))
+    };
+    let is_missing = |program: &String| {
+        let is_path = program.starts_with('/') && !program.contains(['*', '?', '[', '{', '\\']);
+        is_path && is_own(program) && Path::new(program).symlink_metadata().is_err()
+    };
+    let others = compiled.domains.iter().skip(1).filter(|domain| !domain.programs.is_empty());
+    let unentered = others.filter(|domain| domain.programs.iter().all(is_missing));
+    unentered.map(|domain| (domain.name.as_str(), &*domain.programs)).collect()
 }
 
 /// Whether a shipped profile by itself lets the program be written that it names, as `npm` does

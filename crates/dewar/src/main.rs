@@ -69,7 +69,10 @@ fn commanded() -> ExitCode {
         Ok(Asked::Schema(text)) => output::print(text.as_bytes()).map_err(anyhow::Error::from),
         Ok(Asked::Command(command)) => dispatch(*command, inherited),
         Err(help) if !help.use_stderr() => output::printed(help.print()),
-        Err(mistake) => return failure::mistake(&mistake),
+        Err(mistake) => match of_program(&mistake) {
+            Some(told) => Err(failure::Usage(told).into()),
+            None => return failure::mistake(&mistake),
+        },
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -93,6 +96,18 @@ fn parse() -> Result<Asked, clap::Error> {
     }
     let matches = help::matches(|| schema::offered(Dewar::command()))?;
     Ok(Asked::Command(Box::new(Dewar::from_arg_matches(&matches)?.command)))
+}
+
+/// What to write where the name of a program stands in the place of a command.
+fn of_program(mistake: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind::InvalidSubcommand, ContextValue};
+    let ContextValue::String(name) = mistake.get(InvalidSubcommand)? else { return None };
+    let is_first = std::env::args_os().nth(1).is_some_and(|it| it == name.as_str());
+    let is_there = || run::found_program(name.as_ref()).is_some();
+    (is_first && is_there()).then(|| {
+        let name = monitor::visible(name);
+        format!("`{name}` is a program, and no command of Dewar's: `dewar run -- {name}` runs it")
+    })
 }
 
 /// The arguments of a correct `dewar run`. Programs start it in a loop, and of all arguments that

@@ -1,12 +1,16 @@
 //! A run that goes on, as its record would be if it ended now.
 
 use crate::{
-    control::{Begun, Reply, Request, Run, odd},
-    run::RunRecord,
+    control::{Begun, Reply, Request, Run, Status, odd},
+    run::{Denial, RunRecord},
 };
 use anyhow::bail;
 use monitor::visible;
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    time::{Duration, UNIX_EPOCH},
+};
 
 /// What is on record of `run` so far. A denial keeps its number, also when the run has ended.
 ///
@@ -18,6 +22,7 @@ pub(crate) fn so_far(run: &mut Run) -> anyhow::Result<RunRecord> {
     let Reply::History(changes) = run.ask(Request::History)? else { bail!(odd()) };
     let Reply::Counters(counters) = run.ask(Request::Counters)? else { bail!(odd()) };
     let status = run.status.clone();
+    let out_of_view = out_of_view(&status, &denials);
     Ok(RunRecord {
         id: status.id,
         name: status.name,
@@ -30,10 +35,28 @@ pub(crate) fn so_far(run: &mut Run) -> anyhow::Result<RunRecord> {
         variables: Some(status.variables),
         decisions: counters.decisions,
         remarks: counters.remarks,
+        out_of_view,
         denials,
         changes,
         ..RunRecord::default()
     })
+}
+
+/// Files that were denied and are there, but not in the view of the run. Nothing is said where the
+/// view cannot be looked into.
+fn out_of_view(status: &Status, denials: &[Denial]) -> Vec<String> {
+    let root = PathBuf::from(format!("/proc/{}/root", status.pid));
+    let inside = |path: &Path| path.strip_prefix("/").map(|path| root.join(path));
+    if !inside(&status.variables.workspace).is_ok_and(|it| it.is_dir()) {
+        return Vec::new();
+    }
+    let is_out = |object: &&String| {
+        let path = Path::new(object.as_str());
+        let found = inside(path).map(|it| it.symlink_metadata());
+        let is_absent = found.is_ok_and(|it| it.is_err_and(|it| it.kind() == ErrorKind::NotFound));
+        is_absent && path.symlink_metadata().is_ok()
+    };
+    denials.iter().map(|denial| &denial.record.object).filter(is_out).cloned().collect()
 }
 
 /// That a run without a record was started after the one of `record`, which is the last of those

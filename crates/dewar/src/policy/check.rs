@@ -24,7 +24,7 @@ or its bounds.";
 /// Reports every mistake with its place and with what to write instead; every rule that grants what
 /// a `neverallow` forbids; and every type, role and user that goes beyond what bounds it. Warns, on
 /// standard error, of programs that enter a domain of a profile and can be written by a domain that
-/// enters it.
+/// enters it, and of domains that no program enters, as none of theirs is there.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CheckArgs {
@@ -47,7 +47,9 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         args.policies.iter().chain(&args.profile).cloned().partition(|name| load::is_profile(name));
     let mut policies = Vec::new();
     for name in &named {
-        gates::warn(&profiles::compile(name, None, false)?);
+        let profiles::Read { compiled, documents, .. } = profiles::read(name, None, false)?;
+        gates::warn(&compiled);
+        gates::warn_unentered(&compiled, &documents);
         policies.push(load::load(std::slice::from_ref(name))?);
     }
     if !files.is_empty() {

@@ -1,5 +1,6 @@
 //! `dewar run`: a command under a profile.
 
+mod above;
 mod args;
 mod asking;
 mod counts;
@@ -10,6 +11,7 @@ mod inside;
 mod journal;
 mod kept;
 pub(crate) mod link;
+mod misspelt;
 mod owner;
 mod place;
 mod planted;
@@ -53,6 +55,7 @@ pub(crate) use planted::{PlantedRecord, tell as tell_planted};
 pub(crate) use prepare::REQUIRED;
 pub(crate) use record::RunRecord;
 pub(crate) use request::{AskRequest, RunRequest, UseDaemon};
+pub(crate) use script::found as found_program;
 pub(crate) use summary::lacking;
 pub(crate) use trusted::{guarded_for, is_trusted_outside};
 pub(crate) use unseen::{Unseen, kept_out};
@@ -148,6 +151,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         unfound,
         kept_out,
         unseen,
+        above: profile.above.clone(),
         time_limit: time_limit(report.outcome, &profile.compiled),
         ..record
     };

@@ -1,7 +1,7 @@
 //! Where a run is started: directories in which nothing starts, and why.
 
 use super::RunRequest;
-use crate::failure::Usage;
+use crate::{failure::Usage, output::tell};
 use anyhow::bail;
 use confine::launch::EnterError;
 use monitor::{RunError, visible};
@@ -47,4 +47,15 @@ pub(super) fn insist(
         )));
     }
     Ok(())
+}
+
+/// A workspace that holds the home is most likely the wrong directory to start in.
+pub(super) fn warn_of_wide_workspace(variables: &Variables) {
+    if variables.home.starts_with(&variables.workspace) {
+        tell!(
+            "dewar: WARNING: the workspace `{}` holds your whole home: what the profile grants in the workspace it grants in \
+             all of it, but for what it hides. Start in the directory that the command is about, or name it by --workspace",
+            variables.workspace.display()
+        );
+    }
 }

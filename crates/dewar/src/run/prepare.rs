@@ -1,7 +1,7 @@
 //! From the command line and the profile to what the monitor runs.
 
 use super::{
-    RunRequest, hosts, place,
+    RunRequest, above, hosts, place,
     proposing::{self, Proposing},
     scratch::Scratch,
     spelling,
@@ -42,6 +42,8 @@ pub(crate) struct Profile {
     pub(super) argument: String,
     pub(super) variables: Variables,
     pub(super) proposing: Proposing,
+    /// That the workspace is a part of a project.
+    pub(super) above: Option<String>,
     /// The run's temporary directory where the view gives it none; removed with this value.
     tmp: Option<Scratch>,
 }
@@ -73,17 +75,22 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     // Where mounts can be made, so can a network. That it was is checked before the start.
     variables.private_network = has_view && !request.without.iter().any(|layer| layer == "net");
     variables.shares_memory = !has_view;
-    warn_of_wide_workspace(&variables);
+    place::warn_of_wide_workspace(&variables);
     let (compiled, documents, argument) = load(request, &mut variables)?;
     let links = Links::of(&variables.workspace);
     let compiled = links.guard(compiled, &documents, &mut variables)?;
     spelling::insist(request, &compiled, &variables.workspace)?;
     if !request.learning {
         gates::warn(&compiled);
+        gates::warn_unentered(&compiled, &documents);
     }
     // While it is learned, hosts are named that nobody may ask for.
     if !request.quiet && !request.learning {
         hosts::tell_missing(&compiled, request.verbose);
+    }
+    let above = above::notice(request, &compiled, &variables);
+    if let Some(above) = above.as_ref().filter(|_| !request.quiet && !request.json) {
+        tell!("dewar: {above}");
     }
     if !request.dry_run {
         make_directories(&compiled)?;
@@ -91,7 +98,15 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     // Another profile may take its place.
     variables.fixed.extend(documents.ways().map(Path::to_owned));
     let (compiled, proposing) = Proposing::begin(compiled, &documents, &mut variables)?;
-    Ok(Profile { compiled: Arc::new(compiled), documents, argument, variables, proposing, tmp })
+    Ok(Profile {
+        compiled: Arc::new(compiled),
+        documents,
+        argument,
+        variables,
+        proposing,
+        above,
+        tmp,
+    })
 }
 
 /// The profile that was named; else that of the project, if it is trusted; else the default.
@@ -230,6 +245,11 @@ pub(super) fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()
         if let Some(hint) = exhausted::of_reason(reason) {
             bail!("nothing was started: {hint}");
         }
+        if !Path::new("/proc/self").exists() {
+            bail!(
+                "/proc is not mounted here (`mount -t proc proc /proc`), and without it no layer can be laid down; nothing was started"
+            );
+        }
         if !request.allow_degraded {
             bail!(
                 "this machine lacks `{}`, without which {}; nothing was started. `dewar doctor` tells more; \
@@ -238,20 +258,13 @@ pub(super) fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()
                 layer.without,
             );
         }
+        if layer.name == "seccomp-notify" && request.without.iter().any(|it| it == layer.name) {
+            tell!("dewar: no run is without `seccomp-notify`, so it is used all the same");
+            continue;
+        }
         tell!("dewar: DEGRADED: without `{}` {}", layer.name, layer.without);
     }
     Ok(())
-}
-
-/// A workspace that holds the home is most likely the wrong directory to start in.
-fn warn_of_wide_workspace(variables: &Variables) {
-    if variables.home.starts_with(&variables.workspace) {
-        tell!(
-            "dewar: WARNING: the workspace `{}` holds your whole home: what the profile grants in the workspace it grants in \
-             all of it, but for what it hides. Start in the directory that the command is about, or name it by --workspace",
-            variables.workspace.display()
-        );
-    }
 }
 
 /// What `--verbose` says before the start.

@@ -45,6 +45,9 @@ pub(crate) struct RunRecord {
     /// It has not ended, and this is what is on record of it so far.
     #[serde(skip)]
     pub(crate) goes_on: bool,
+    /// What was denied to it and is not in its view, as far as that can be told while it goes on.
+    #[serde(skip)]
+    pub(crate) out_of_view: Vec<String>,
     /// Decisions by object manager.
     pub(crate) decisions: Vec<Decisions>,
     /// What deciding took, by system call, the dearest first; empty unless it was asked for.
@@ -68,6 +71,9 @@ pub(crate) struct RunRecord {
     /// Hosts that the profile grants and that had no address at the start, each with the domain.
     #[serde(default)]
     pub(crate) unfound: BTreeSet<(String, String)>,
+    /// That the workspace is a part of a project, of which the rest is out of reach.
+    #[serde(default)]
+    pub(crate) above: Option<String>,
     /// Variables that the profile kept out, by name or for what they hold.
     #[serde(default)]
     pub(crate) kept_out: Vec<String>,
@@ -125,6 +131,7 @@ impl RunRecord {
             variables: None,
             status: report.outcome.status(),
             goes_on: false,
+            out_of_view: Vec::new(),
             decisions: report
                 .decisions
                 .iter()
@@ -141,6 +148,7 @@ impl RunRecord {
             remarks: report.remarks.clone(),
             time_limit: None,
             unfound: BTreeSet::new(),
+            above: None,
             kept_out: Vec::new(),
             unseen: Vec::new(),
             unrecorded: report.unrecorded.iter().map(|&layer| layer.to_owned()).collect(),

@@ -13,7 +13,7 @@ use std::{
 const MOST_BYTES: u64 = 256;
 
 /// The file that a command's name stands for, where there is one.
-pub(super) fn found(command: &OsStr) -> Option<PathBuf> {
+pub(crate) fn found(command: &OsStr) -> Option<PathBuf> {
     if command.as_bytes().contains(&b'/') {
         return Some(command.into()).filter(|path: &PathBuf| path.is_file());
     }

@@ -1,6 +1,6 @@
 //! What `dewar run` says at the end, on standard error.
 
-use super::{Decisions, RunRecord, RunRequest, document::RunDocument, planted, script};
+use super::{Decisions, RunRecord, RunRequest, document::RunDocument, misspelt, planted, script};
 use crate::{output::tell, words};
 use cli::look;
 use monitor::visible;
@@ -47,8 +47,12 @@ pub(super) fn tell_not_executed(command: &OsStr, errno: Errno) {
     let look = match errno {
         Errno::NOENT => match script::found(command) {
             Some(path) => script::wrong(&path).unwrap_or_default(),
-            None if !command.as_bytes().contains(&b'/') => "no directory of PATH has it".into(),
-            None => String::new(),
+            None => {
+                let is_sought = !command.as_bytes().contains(&b'/');
+                let hint = misspelt::hint(command);
+                let why = is_sought.then(|| "no directory of PATH has it".to_owned());
+                why.into_iter().chain(hint).collect::<Vec<_>>().join("; ")
+            }
         },
         Errno::ACCESS => {
             "`ls -l` tells whether it is executable, `dewar explain` what was denied".into()
