@@ -162,8 +162,8 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Whether what the domain knows is no secret from `other`, by what profiles grant: that has all
-    /// its rights, and nothing is kept from it alone.
+    /// Whether what the domain knows is no secret from `other`, by what profiles grant: that has
+    /// all its rights, and nothing is kept from it alone.
     pub(crate) fn may_be_told(&self, other: &Self) -> bool {
         self.grants.is_subset(&other.grants)
             && other.restricts.is_subset(&self.restricts)
