@@ -201,8 +201,11 @@ impl Entries {
         let own: HashSet<&str> = self.0.iter().map(|entry| entry.pattern.regex()).collect();
         let others = others.iter().filter(|(pattern, _)| !own.contains(pattern.regex()));
         let others: Vec<_> = others.collect();
+        let globs: Vec<_> = others.iter().copied().filter(|other| other.0.is_glob()).collect();
         let mut residuals = Vec::new();
         for entry in &self.0 {
+            // A path loses nothing to another path.
+            let others = if entry.pattern.is_glob() { &others } else { &globs };
             for (other, _) in others.iter().filter(|other| loses_label(entry, other)) {
                 let left = entry.pattern.common_in(other, steps);
                 for pattern in left.map_err(|_| too_many(entry))? {

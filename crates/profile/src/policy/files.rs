@@ -149,10 +149,13 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
     let mut nodes: Vec<Node> = patterns.iter().map(node).collect();
     for (index, domain) in profile.domains.iter().enumerate() {
         let (named, restricting) = (domain.entries.named(), domain.entries.restricting());
-        let restricting: Vec<&Entry> = restricting.collect();
+        let (globs, paths): (Vec<&Entry>, Vec<&Entry>) =
+            restricting.partition(|it| it.pattern.is_glob());
         for at in 0..nodes.len() {
             let pattern = &nodes[at].pattern;
-            let about = restricting.iter().copied();
+            // A path loses nothing to another path.
+            let paths = if pattern.is_glob() { paths.as_slice() } else { &[] };
+            let about = globs.iter().chain(paths).copied();
             let about = about.filter(|it| it.pattern.may_lose(pattern));
             let about = about.filter(|_| !named.contains(pattern.regex()));
             let not_said_later = |entry: &&Entry| {
