@@ -70,6 +70,27 @@ fn what_the_command_leaves_ends_with_it() {
     assert_eq!((said.status, said.out.as_str()), (0, "done\n"), "{}", said.err);
 }
 
+/// A process whose first thread has ended looks like one that is over, and its others go on.
+#[test]
+fn what_the_command_leaves_ends_with_it_though_its_first_thread_has() {
+    let home = Home::new();
+    let leaves = "import ctypes, os, threading, time
+def go_on():
+    for _ in range(100):
+        time.sleep(0.05)
+        open('ticks', 'a').write('x')
+if os.fork():
+    os._exit(0)
+threading.Thread(target=go_on).start()
+open('left', 'w')
+ctypes.CDLL(None).syscall(60, 0)";
+    fs::write(home.work().join("leaves.py"), leaves).unwrap();
+    let script = "touch ticks; dewar run -q -p workspace -- sh -c '/usr/bin/python3 leaves.py; until [ -e left ]; do sleep 0.02; done'; \
+                  sleep 0.3; cp ticks before; sleep 0.6; cmp ticks before";
+    let said = around(&home, script);
+    assert_eq!((said.status, said.out.as_str()), (0, ""), "{}", said.err);
+}
+
 /// What has been given to the run since it was started is no part of the profile that is asked for.
 #[test]
 fn the_very_profile_means_what_it_says_after_a_grant() {

@@ -80,13 +80,15 @@ impl Amend<'_> {
             }
             _ => None,
         };
+        let asked = amendment.to_string();
         let change = run.change(Request::Amend(amendment, self.mode))?;
         if let Some(remark) = glob.and_then(|glob| not_met(&glob)) {
             crate::output::tell!("dewar: {remark}");
         }
         receipt::print(&change, self.json)?;
         match &led {
-            Some((path, real)) if !change.what.contains(&real.display().to_string()) => {
+            // What was taken by a link is given back by it, and then said as well.
+            Some((path, real)) if change.what == asked => {
                 bail!(Failed(format!(
                     "`{path}` leads by symbolic links to `{}`, which is not given: a grant gives what lies at its own path. Name \
                      that one, if you mean it",

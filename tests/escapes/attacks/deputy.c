@@ -1,7 +1,8 @@
-/* The program of a domain that may change DIRECTORY, which its caller may not. With nothing else, it says by the real
-   name that it may; with "write" or "read", what the links of its caller lead it to; with "reserved", a link in the
-   place of a file that its caller may write; with "service", whether they lead it to a socket there; with "connect" and
-   a port, whether it reaches its caller there, and at the socket "served". */
+/* The program of a domain that may change DIRECTORY, which its caller may not. With nothing else,
+   it says by the real name that it may; with "write" or "read", what the links of its caller lead
+   it to; with "reserved", a link in the place of a file that its caller may write; with
+   "service", whether they lead it to a socket there; with "connect" and a port, whether it
+   reaches its caller there, and at the socket "served". */
 #include "attack.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,5 @@
-/* Listens at ports and names of its own, and has another domain connect there, which knows what the caller may not. */
+/* Listens at ports and names of its own, and has another domain connect there, which knows what
+   the caller may not. */
 #include "attack.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>

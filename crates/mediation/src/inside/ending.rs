@@ -85,11 +85,12 @@ fn look(state: &MonitorState, number: u32) -> Result<Look> {
     let (inside, is_incomplete) = state.targets.tree.look_inside()?;
     let (mut is_left, mut ended) = (false, BTreeSet::new());
     for pid in inside {
-        if !supervisor::lives(&state.targets.tree, pid) {
-            ended.insert(pid);
-        } else if is_under(state, pid, number) {
+        if is_under(state, pid, number) && supervisor::lives(&state.targets.tree, pid) {
             end(state, pid, number);
             is_left = true;
+        } else if !supervisor::lives(&state.targets.tree, pid) {
+            // Asked last: whoever has ended by now may not have been known for what it was.
+            ended.insert(pid);
         }
     }
     Ok(Look { is_left, ended, is_incomplete })
