@@ -4,7 +4,7 @@ use crate::{
     ask::{Home, text},
     dewar_in,
 };
-use std::{fs, process::Output};
+use std::{fs, os::unix::fs::symlink, path::Path, process::Output};
 
 fn run(home: &Home, args: &[&str]) -> Output {
     home.say(&[&["run", "--no-daemon"], args].concat())
@@ -125,4 +125,27 @@ fn words_for_a_shell_and_programs_in_the_place_of_commands_are_answered_with_wha
     let said = dewar_in(home.path().as_path(), &["cat", "x"]);
     assert_eq!(said.status, 2, "{}", said.err);
     assert!(said.err.contains("`dewar run -- cat` runs it"), "{}", said.err);
+}
+
+#[test]
+fn the_workspace_and_the_home_are_there_by_the_names_that_lead_to_them_by_links() {
+    let home = Home::new();
+    let top = home.path();
+    let project = top.join("u/real/project");
+    fs::create_dir_all(&project).unwrap();
+    fs::write(project.join("file"), "of the project\n").unwrap();
+    symlink("real", top.join("u/by")).unwrap();
+    symlink("u", top.join("me")).unwrap();
+    // Nothing else that leads there is shown.
+    symlink("real/project", top.join("u/another")).unwrap();
+    let script = "cat \"$HOME/by/project/file\"; ls -d \"$HOME/another\"";
+    let run = |pwd: &Path, args: &[&str]| {
+        let mut command = home.command(&[], &[&["run", "--no-daemon"], args].concat());
+        command.args(["--", "sh", "-c", script]).current_dir(pwd).env("PWD", pwd);
+        command.env("HOME", top.join("me")).output().unwrap()
+    };
+    for (pwd, args) in [("me/by/project", &[][..]), ("me/by", &["-w", "project"])] {
+        let said = run(&top.join(pwd), args);
+        assert_eq!(text(&said.stdout), "of the project\n", "{pwd}: {}", text(&said.stderr));
+    }
 }

@@ -61,6 +61,9 @@ pub struct Request {
     /// What no list grants stays in the view, as it may be granted while it runs; what is hidden
     /// does not.
     pub grows: bool,
+    /// Symbolic links that the view keeps: on the ways by which the caller calls directories of the
+    /// run.
+    pub links: Vec<PathBuf>,
 }
 
 /// Where the kernel refuses exactly what policy refuses.
@@ -134,6 +137,7 @@ impl Confinement {
             Arrangement::with_mounts(
                 plan,
                 &policy.rules,
+                &request.links,
                 (request.private_tmp, request.strict, request.grows),
             )
         } else {

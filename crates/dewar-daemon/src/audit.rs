@@ -71,10 +71,30 @@ fn search(args: &AuditArgs, path: &Path) -> anyhow::Result<()> {
         last = entries.last().map_or(last, |entry| entry.id);
         match (entries.is_empty(), args.follow) {
             (true, true) => thread::sleep(TICK),
-            (true, false) => return Ok(()),
+            (true, false) => break,
             (false, _) => {}
         }
     }
+    match &args.domain {
+        Some(domain) if last == 0 => tell_of_domains(&journal, domain),
+        _ => Ok(()),
+    }
+}
+
+/// Says so if the journal has no record of `domain` at all: it may be misspelt.
+fn tell_of_domains(journal: &Journal, domain: &str) -> anyhow::Result<()> {
+    let domains = journal.domains()?;
+    let is_known =
+        domains.iter().any(|known| known == domain || known.strip_suffix("_t") == Some(domain));
+    if !is_known {
+        let known = if domains.is_empty() { "none".to_owned() } else { domains.join(", ") };
+        say!(
+            "dewar: the journal has no record of a domain `{}`; of these it has: {}",
+            visible(domain),
+            visible(&known)
+        );
+    }
+    Ok(())
 }
 
 /// Has the daemon take in what waits in spools; says so if it cannot.

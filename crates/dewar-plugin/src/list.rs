@@ -7,7 +7,7 @@ use serde_json::json;
 
 pub(crate) fn run(args: &ListArgs) -> anyhow::Result<()> {
     if let Some(server) = &args.server {
-        return crate::server::list(server);
+        return crate::server::list(server, args.json);
     }
     let path = args.cache.clone().or_else(Cache::user_path);
     let path = path.context("there is no home directory; name a cache by --cache")?;

@@ -7,6 +7,7 @@ use cli::{
     output,
 };
 use flask::visible;
+use serde::Deserialize;
 use std::{
     fs,
     io::{Read as _, Write as _},
@@ -64,22 +65,69 @@ pub(crate) fn stats(args: &StatsArgs) -> anyhow::Result<()> {
     show(&args.server, "GET", &target, b"")
 }
 
-/// Shows the plugins of a server.
-pub(crate) fn list(server: &Path) -> anyhow::Result<()> {
-    show(&ServerArgs { server: server.to_owned() }, "GET", "/plugins", b"")
+/// Shows the plugins of a server: for people, or as the JSON that it answers with.
+pub(crate) fn list(server: &Path, json: bool) -> anyhow::Result<()> {
+    let answer = answer(server, "GET", "/plugins", b"")?;
+    let text = if json { shown(&answer) } else { table(&answer)? };
+    Ok(output::print(text.as_bytes())?)
+}
+
+/// A plugin, as a server lists it.
+#[derive(Deserialize)]
+struct Listed {
+    name: String,
+    kind: Option<String>,
+    route: Option<String>,
+    target: String,
+    version: u64,
+    quarantined: bool,
+    calls: u64,
+    faults: u64,
+    denied: u64,
+}
+
+/// The plugins of an answer, for people.
+fn table(answer: &str) -> anyhow::Result<String> {
+    let plugins: Vec<Listed> =
+        serde_json::from_str(answer).context("the server's answer is no list of plugins")?;
+    let mut text = match plugins.len() {
+        1 => "1 plugin\n".to_owned(),
+        count => format!("{count} plugins\n"),
+    };
+    for it in plugins {
+        let kind = it.kind.as_deref().unwrap_or("plugin");
+        let route = it.route.map(|route| format!(" for {route}")).unwrap_or_default();
+        let state = if it.quarantined { ", in quarantine: not called" } else { "" };
+        let told = format!(
+            "{}: {kind}{route}, {}, version {}{state}; {} calls, {} faults, {} denied",
+            it.name, it.target, it.version, it.calls, it.faults, it.denied
+        );
+        text += &(visible(&told) + "\n");
+    }
+    Ok(text)
 }
 
 /// Asks, and shows what is answered: on standard output, or as what was refused.
 fn show(args: &ServerArgs, method: &str, target: &str, body: &[u8]) -> anyhow::Result<()> {
-    let socket = args.server.display();
-    let (status, text) = ask(&args.server, method, target, body).with_context(|| {
+    let text = answer(&args.server, method, target, body)?;
+    Ok(output::print(shown(&text).as_bytes())?)
+}
+
+/// Lines of a server that cannot steer the terminal.
+fn shown(text: &str) -> String {
+    text.lines().map(|line| visible(line) + "\n").collect()
+}
+
+/// What a server answers; what it refuses is an error.
+fn answer(server: &Path, method: &str, target: &str, body: &[u8]) -> anyhow::Result<String> {
+    let socket = server.display();
+    let (status, text) = ask(server, method, target, body).with_context(|| {
         format!("no server answers at `{socket}`; `dewar serve --admin {socket} ROOT` makes it")
     })?;
-    let shown: String = text.lines().map(|line| visible(line) + "\n").collect();
     if (200..300).contains(&status) {
-        return Ok(output::print(shown.as_bytes())?);
+        return Ok(text);
     }
-    let shown = shown.trim_end().to_owned();
+    let shown = shown(&text).trim_end().to_owned();
     Err(if status == 422 || status == 400 { Usage(shown).into() } else { Failed(shown).into() })
 }
 
@@ -108,4 +156,26 @@ fn escaped(text: &str) -> String {
             |byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") },
         )
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plugins_are_listed_for_people() {
+        let answer = r#"[{"name":"thumb","kind":"transform","route":"/*.png","target":"isolated",
+            "version":3,"quarantined":true,"calls":7,"faults":2,"denied":1,"mean_us":0.5},
+            {"name":"log\u001b[2J","target":"native","version":1,"quarantined":false,
+            "calls":0,"faults":0,"denied":0}]"#;
+        let text = table(answer).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "2 plugins");
+        assert_eq!(
+            lines[1],
+            "thumb: transform for /*.png, isolated, version 3, in quarantine: not called; 7 calls, 2 faults, 1 denied"
+        );
+        assert!(lines[2].starts_with(r"log\u001b[2J: plugin, native"), "{text}");
+        assert!(table("{}").is_err());
+    }
 }

@@ -8,7 +8,7 @@ Examples:
   dewar audit --run last                       what the last run was denied
   dewar audit --since 2h --object '/etc/*'     about files below /etc, in the last two hours
   dewar audit --follow --json | jq .object     as it happens
-  dewar run --record all -- make; dewar audit --run last --domain main_t
+  dewar run --record all -- make; dewar audit --run last --domain main
 
 The journal has the denials of all runs that used a daemon; with `dewar run
 --record all`, every decision. Where records are missing, an entry says how
@@ -24,7 +24,7 @@ pub struct AuditArgs {
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
 
-    /// Of subjects in this domain, such as `main_t`
+    /// Of subjects in this domain, such as `main`
     #[arg(long, value_name = "DOMAIN")]
     pub domain: Option<String>,
 

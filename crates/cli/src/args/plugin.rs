@@ -128,7 +128,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
 
-    /// Instead, the plugins of the server that is administered at this socket, as JSON
+    /// Instead, the plugins of the server that is administered at this socket
     #[arg(long, value_name = "SOCKET", conflicts_with = "cache")]
     pub server: Option<PathBuf>,
 

@@ -6,7 +6,8 @@ use anyhow::bail;
 use confine::launch::EnterError;
 use monitor::{RunError, visible};
 use profile::{Compiled, Variables};
-use std::path::Path;
+use realpath::RealPaths;
+use std::path::{Path, PathBuf};
 
 /// Why nothing was run, with the line of the profile that keeps the working directory back.
 pub(super) fn told(error: RunError, compiled: &Compiled) -> anyhow::Error {
@@ -47,6 +48,23 @@ pub(super) fn insist(
         )));
     }
     Ok(())
+}
+
+/// The symbolic links by which the caller's environment and command line lead to the workspace and
+/// to the home: programs are told these names, and write them down.
+pub(super) fn links(request: &RunRequest, variables: &Variables) -> Vec<PathBuf> {
+    let paths = RealPaths::new();
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).unwrap_or_default();
+    let here = variable("PWD");
+    let named = request.workspace.as_ref().map(|path| here.join(path)).unwrap_or_default();
+    let Variables { workspace, home, .. } = variables;
+    let names = [(here, workspace), (named, workspace), (variable("HOME"), home)];
+    let leads = |(name, to): &(PathBuf, &PathBuf)| {
+        let is_another = name.is_absolute() && !name.starts_with(to);
+        is_another && paths.resolve(name).is_ok_and(|real| real.starts_with(to))
+    };
+    let way = names.into_iter().filter(leads).flat_map(|(name, _)| realpath::way(&name));
+    way.filter(|path| path.is_symlink()).collect()
 }
 
 /// A workspace that holds the home is most likely the wrong directory to start in.

@@ -2,21 +2,23 @@
 //! the run, hosts without an address, variables that are kept out, a profile that grants nothing of
 //! the system.
 
+mod named;
+
+pub(super) use named::Named;
+
 use super::{Denial, RunRecord};
-use crate::{machine, names::asks_for_names};
+use crate::names::asks_for_names;
 use learn::{Judge, Line, Scope};
 use monitor::{DeedKind, Record, visible};
 use profile::{Compiled, Documents, Domain, Environment, Fate, PathRule, ResolvedHost, Variables};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
-    ffi::OsString,
     os::unix::ffi::OsStrExt as _,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
-/// Arguments that are looked at, and what is said of them.
-const MOST_WORDS: usize = 1_000;
+/// What is told of one kind.
 const MOST_TOLD: usize = 3;
 /// Names that are told of many.
 const MOST_NAMES: usize = 4;
@@ -63,44 +65,6 @@ impl Unseen {
             ..Record::default()
         };
         Some(Denial { record, profile_rules: Vec::new() })
-    }
-}
-
-/// What a command names of the machine, as it was before the run.
-pub(super) struct Named(Vec<(&'static str, PathBuf)>);
-
-impl Named {
-    /// The files that `command` names, started in `directory`, but for those of the workspace.
-    pub(super) fn of(command: &[OsString], directory: &Path, variables: &Variables) -> Self {
-        let words = command.iter().take(MOST_WORDS).filter_map(|word| word.to_str()).enumerate();
-        let paths = words.filter_map(|(index, word)| {
-            let value = word.strip_prefix('-').and_then(|option| option.split_once('='));
-            let word = value.map_or(word, |(_, value)| value);
-            let path = without_dots(&directory.join(word));
-            let is_path = word.contains('/') && path.symlink_metadata().is_ok();
-            let key = if index == 0 { "files.exec" } else { "files.read" };
-            (is_path && !path.starts_with(&variables.workspace)).then_some((key, path))
-        });
-        Self(paths.collect())
-    }
-
-    /// Those of them that are not in the view, in which this is called.
-    pub(super) fn unseen(&self) -> Vec<Unseen> {
-        let unseen = self.0.iter().filter(|(_, path)| path.symlink_metadata().is_err());
-        let unseen =
-            unseen.map(|(key, path)| Unseen { path: path.clone(), key: (*key).to_owned() });
-        unseen.take(MOST_TOLD).collect()
-    }
-}
-
-/// A path without `.` and `..`: what that means depends on where links lead.
-fn without_dots(path: &Path) -> PathBuf {
-    if !path.components().any(|part| part == Component::ParentDir) {
-        return path.components().collect();
-    }
-    match path.parent().zip(path.file_name()) {
-        Some((above, name)) => machine::real(above).join(name),
-        None => machine::real(path),
     }
 }
 
@@ -356,19 +320,5 @@ mod tests {
             record.command = command.iter().map(|word| (*word).to_owned()).collect();
             assert_eq!(without_sources(&record, &environment).is_some(), want, "{set} {command:?}");
         }
-    }
-
-    #[test]
-    fn an_argument_is_looked_at_where_it_is_a_path_outside_of_the_workspace() {
-        let variables = Variables { workspace: "/usr/bin".into(), ..Variables::default() };
-        let command = ["sh", "--find-links=/usr/lib", "/usr/bin/env", "/etc", "lib", "/no/such"];
-        let named = Named::of(&command.map(OsString::from), Path::new("/usr"), &variables);
-        let paths: Vec<_> = named.0.iter().map(|(_, path)| path.as_path()).collect();
-        assert_eq!(paths, [Path::new("/usr/lib"), Path::new("/etc")]);
-        assert!(named.unseen().is_empty(), "both can be seen");
-        let command = ["ls", "../lib", "bin/../../etc", "bin/..", "bin/../bin/sh"];
-        let named = Named::of(&command.map(OsString::from), Path::new("/usr"), &variables);
-        let paths: Vec<_> = named.0.iter().map(|(_, path)| path.as_path()).collect();
-        assert_eq!(paths, [Path::new("/lib"), Path::new("/etc"), Path::new("/usr")]);
     }
 }

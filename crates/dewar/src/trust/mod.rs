@@ -83,6 +83,7 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<()> {
     let told = told(&project.documents, &compiled, &variables)?;
     output::print(format!("{}\n{told}", project.shown()).as_bytes())?;
     gates::warn(&compiled);
+    gates::warn_unentered(&compiled, &project.documents);
     if !args.yes && !ask()? {
         bail!(Failed("nothing was trusted; `dewar trust --yes` trusts it".into()));
     }

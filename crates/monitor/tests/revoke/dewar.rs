@@ -90,6 +90,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
         own_loopback: false,
         strict: false,
         grows: false,
+        links: Vec::new(),
     };
     let job = Job {
         request,
