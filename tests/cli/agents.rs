@@ -80,11 +80,25 @@ const COMMAND: &str = "cat edited.txt > said; bash ./tool.sh >> said 2>&1; echo 
 /// Claude Code's service: a file, a command, and the end.
 fn messages(body: &str, work: &str) -> String {
     use serde_json::json;
-    let (name, input) = match body.matches("\"tool_result\"").count() {
-        0 => ("Write", json!({ "file_path": format!("{work}/edited.txt"), "content": "edited\n" })),
-        1 => ("Bash", json!({ "command": COMMAND, "description": "runs the tool" })),
-        _ => ("", json!(null)),
-    };
+    let file = json!({ "file_path": format!("{work}/edited.txt"), "content": "edited\n" });
+    let command = json!({ "command": COMMAND, "description": "runs the tool" });
+    turn(body, &[("Write", file), ("Bash", command)])
+}
+
+/// The same for other ways to a shell, in the end with a directory of the agent's choice.
+fn other_ways(body: &str, work: &str) -> String {
+    use serde_json::json;
+    let beside = "(echo monitor; pwd) > ../OUTSIDE; echo \"inside $DEWAR_RUN\" > watched";
+    let monitor = json!({ "description": "x", "timeout_ms": 20_000, "command": beside });
+    let another = json!({ "command": format!("cd {work}/..; echo x > OUTSIDE; sleep 1") });
+    turn(body, &[("Skill", json!({ "skill": "build" })), ("Monitor", monitor), ("Bash", another)])
+}
+
+/// The next of these calls, by how many were made.
+fn turn(body: &str, calls: &[(&str, serde_json::Value)]) -> String {
+    use serde_json::json;
+    let made = body.matches("\"tool_result\"").count();
+    let (name, input) = calls.get(made).cloned().unwrap_or(("", json!(null)));
     let (block, delta, stop) = match name {
         "" => (
             json!({ "type": "text", "text": "" }),
@@ -260,6 +274,27 @@ fn claude_code_runs_its_commands_by_the_hook_that_was_written_for_it() {
     let said = said(&account);
     assert!(said.starts_with("edited\n") && said.contains("tried"), "{said}{ran}");
     assert!(!said.contains("reached") && !said.contains("planted"), "{said}");
+}
+
+#[test]
+fn claude_code_has_no_other_way_to_a_shell() {
+    if !has("claude") {
+        return;
+    }
+    let mut account = ordinary();
+    let service = prepare(&mut account, other_ways);
+    let skill = "---\nname: build\ndescription: builds\n---\nState: !`echo skill > ../OUTSIDE`\n";
+    account.write("work/.claude/skills/build/SKILL.md", skill);
+    account.write("work/.claude/settings.json", r#"{"disableAllHooks": true}"#);
+    account.give();
+    assert_eq!(account.dewar(&["init", "claude"]).status, 0);
+    let ran = came(&mut account.plain(&[&CLAUDE[..], &["bypassPermissions"]].concat()));
+    assert!(ran.contains("done"), "{ran}");
+    let outside = fs::read_to_string(account.path("OUTSIDE"));
+    assert!(outside.is_err(), "{outside:?} {ran}");
+    let watched = fs::read_to_string(account.path("work/watched")).unwrap_or_default();
+    assert!(watched.trim_end().len() > "inside ".len(), "{watched}{ran}");
+    drop(service);
 }
 
 #[test]

@@ -17,6 +17,9 @@ use std::sync::{
 const MOST_SIDS: u32 = 1 << 16;
 const MOST_CONTEXT_BYTES: usize = 4096;
 
+/// Bytes that one policy may take when it is compiled: a short text can stand for much.
+const MOST_COMPILED_BYTES: usize = 128 << 20;
+
 /// A security server that runs use, with those who follow its policy.
 pub(crate) struct Hosted {
     pub(crate) id: i64,
@@ -25,8 +28,8 @@ pub(crate) struct Hosted {
     /// Registrations that have it and are no runs yet. Raised with the registry's lock held.
     pub(crate) joining: AtomicUsize,
     pub(crate) digest: Mutex<[u8; 32]>,
-    /// Bytes of its policy's text.
-    pub(crate) size: AtomicUsize,
+    /// Bytes of its policy's text, and about those of what is compiled from it.
+    size: AtomicUsize,
     /// As its policy is at the beginning: other runs with the same may use it, too.
     pub(crate) shared: AtomicBool,
     pub(crate) members: Arc<Members>,
@@ -72,7 +75,7 @@ pub(crate) fn digest(policy: &[u8]) -> [u8; 32] {
 fn compile(bytes: &[u8]) -> Result<(policy::Policy, Classes), HostError> {
     let policy = Policy::from_bytes(bytes).ok_or(HostError::Unreadable)?;
     let classes = Classes::new(policy.classes)?;
-    Ok((cil::compile(&policy.files)?, classes))
+    Ok((cil::compile_within(&policy.files, MOST_COMPILED_BYTES)?, classes))
 }
 
 impl Hosted {
@@ -83,10 +86,11 @@ impl Hosted {
         (digest, bytes): ([u8; 32], &[u8]),
     ) -> Result<Arc<Self>, HostError> {
         let (policy, classes) = compile(bytes)?;
+        let size = bytes.len() + policy.bytes();
         let server = Server::with_classes(policy, classes)?.within(&labels)?;
         let saved = server.save();
         let id = state.add_server((digest, bytes), true, &saved)?;
-        Ok(Self::make(state, (id, owner, labels), (digest, bytes.len()), true, server))
+        Ok(Self::make(state, (id, owner, labels), (digest, size), true, server))
     }
 
     /// Serves what was served before the daemon ended.
@@ -96,9 +100,10 @@ impl Hosted {
         kept: &SavedServer,
     ) -> Result<Arc<Self>, HostError> {
         let (policy, classes) = compile(&kept.policy)?;
+        let size = kept.policy.len() + policy.bytes();
         let server = Server::restore_with(policy, &kept.saved, classes)?.within(&labels)?;
-        let policy = (kept.digest, kept.policy.len());
-        Ok(Self::make(state, (kept.id, owner, labels), policy, kept.shared, server))
+        let id = (kept.id, owner, labels);
+        Ok(Self::make(state, id, (kept.digest, size), kept.shared, server))
     }
 
     /// The same for `run` alone.
@@ -107,7 +112,7 @@ impl Hosted {
         let labels = Arc::clone(&self.labels);
         let server = self.server.fork().within(&labels)?;
         let id = self.state.fork_server(digest, &server.save(), run)?;
-        let size = self.size.load(Ordering::Relaxed);
+        let size = self.size();
         Ok(Self::make(&self.state, (id, self.owner, labels), (digest, size), false, server))
     }
 
@@ -138,6 +143,11 @@ impl Hosted {
 
     pub(crate) fn digest(&self) -> MutexGuard<'_, [u8; 32]> {
         self.digest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes that its policy takes, about.
+    pub(crate) fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
     }
 
     /// Whether its policy has all of these booleans.
@@ -181,11 +191,14 @@ impl Hosted {
         Ok(self.server.with_booleans(&booleans)?)
     }
 
-    /// A server that nobody has yet, as this one would be with that policy.
-    pub(crate) fn with_policy(&self, bytes: &[u8]) -> Result<Server, HostError> {
+    /// A server that nobody has yet, as this one would be with that policy; about how many bytes
+    /// what is compiled from it takes.
+    pub(crate) fn with_policy(&self, bytes: &[u8]) -> Result<(Server, usize), HostError> {
         let proposed = self.server.fork();
-        proposed.reload(self.compile_next(bytes)?.0)?;
-        Ok(proposed)
+        let policy = self.compile_next(bytes)?.0;
+        let size = policy.bytes();
+        proposed.reload(policy)?;
+        Ok((proposed, size))
     }
 
     /// A new policy with the values of the booleans that both have, and those.
@@ -230,7 +243,7 @@ impl Hosted {
         self.shared.store(false, Ordering::Release);
         self.state.set_policy(self.id, next, (digest, bytes), &booleans)?;
         *self.digest() = digest;
-        self.size.store(bytes.len(), Ordering::Relaxed);
+        self.size.store(bytes.len() + policy.bytes(), Ordering::Relaxed);
         Ok(self.server.reload(policy)?)
     }
 

@@ -123,11 +123,16 @@ impl Registry {
         self.order.iter().filter_map(|id| self.runs.get(id)).filter(ours).cloned().collect()
     }
 
-    /// What a user has: runs, and policies, also those that no run has any more.
+    /// What a user has: runs with what they have said of themselves, and policies, also those that
+    /// no run has any more.
     pub(crate) fn held(&self, uid: u32) -> Amount {
-        let runs = self.runs.values().filter(|run| run.kept.uid == uid).count();
+        let (mut runs, mut settled) = (0, 0);
+        for run in self.runs.values().filter(|run| run.kept.uid == uid) {
+            runs += 1;
+            settled += run.settled().len();
+        }
         let servers = self.servers.iter().filter(|server| server.owner == uid);
-        Amount { runs, bytes: servers.map(|it| it.size.load(Ordering::Relaxed)).sum() }
+        Amount { runs, bytes: settled + servers.map(|it| it.size()).sum::<usize>() }
     }
 
     /// The runs that have that server.

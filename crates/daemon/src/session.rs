@@ -2,11 +2,13 @@
 
 use crate::{
     error::{ChangeError, RequestError},
+    quota::{QuotaError, Reserved},
     registry::Run,
     shared::{Client, Shared},
 };
 use daemon_client::protocol::{self, Command, Reply};
 use ipc::{Request, Session, SessionError};
+use server_port::Lent;
 use std::{
     os::fd::{AsFd as _, OwnedFd},
     sync::Arc,
@@ -16,34 +18,65 @@ use std::{
 /// How long a client that speaks for no run may say nothing.
 const SILENCE: Duration = Duration::from_secs(60);
 
+/// An answer that is longer than a message, and what it counts for. The client has read it when it
+/// asks again.
+type Long<'s> = Option<(Lent, Reserved<'s>)>;
+
 /// Answers a client until it is gone.
 pub(crate) fn serve(shared: &Shared, mut session: Session) {
-    let mut run = None;
+    let (mut run, mut long) = (None, None);
     // Whoever speaks for a run may be silent as long as the run.
     while let Ok(request) = session.recv(run.is_none().then_some(SILENCE)) {
+        drop(long.take());
         let done = if protocol::is_command(request.body()) {
             command(shared, &mut run, request)
         } else {
-            query(run.as_ref(), request)
+            query(shared, run.as_ref(), request)
         };
-        if done.is_err() {
-            return;
+        match done {
+            Ok(lent) => long = lent,
+            Err(_) => return,
         }
     }
 }
 
 /// A query to the security server of the client's run.
-fn query(run: Option<&Arc<Run>>, request: Request<'_>) -> Result<(), SessionError> {
+fn query<'s>(
+    shared: &'s Shared,
+    run: Option<&Arc<Run>>,
+    request: Request<'_>,
+) -> Result<Long<'s>, SessionError> {
     let Some(run) = run else {
         // Of whom should it be asked? The client sees that there is no reply.
-        return Ok(());
+        return Ok(None);
     };
     if server_port::waits(request.body()) {
         let (member, hosted) = (run.member(), Arc::clone(&run.hosted()));
-        return server_port::answer(request, &*hosted, Some(&member));
+        let answer = server_port::answer(request.body(), &*hosted, Some(&member))?;
+        return send(shared, request, &answer, server_port::unanswered);
     }
     let hosted = run.hosted();
-    server_port::answer(request, &**hosted, None)
+    let answer = server_port::answer(request.body(), &**hosted, None)?;
+    send(shared, request, &answer, server_port::unanswered)
+}
+
+/// Replies; with what `refusal` makes if a long answer would be more than the client's user may
+/// have.
+fn send<'s>(
+    shared: &'s Shared,
+    request: Request<'_>,
+    answer: &[u8],
+    refusal: impl FnOnce() -> Vec<u8>,
+) -> Result<Long<'s>, SessionError> {
+    if !server_port::is_long(answer) {
+        request.reply(answer)?;
+        return Ok(None);
+    }
+    let Ok(reserved) = shared.reserve_bytes(request.peer().uid(), answer.len()) else {
+        request.reply(&refusal())?;
+        return Ok(None);
+    };
+    Ok(server_port::reply(request, answer)?.map(|lent| (lent, reserved)))
 }
 
 /// What came of a change.
@@ -54,11 +87,11 @@ fn changed(reply: Result<Reply, ChangeError>) -> Result<Reply, RequestError> {
     }
 }
 
-fn command(
-    shared: &Shared,
+fn command<'s>(
+    shared: &'s Shared,
     run: &mut Option<Arc<Run>>,
     mut request: Request<'_>,
-) -> Result<(), SessionError> {
+) -> Result<Long<'s>, SessionError> {
     let peer = request.peer();
     let client = Client { uid: peer.uid(), pid: peer.pid().cast_unsigned() };
     let mut descriptors = request.take_descriptors();
@@ -100,8 +133,10 @@ fn command(
     };
     let reply = reply.unwrap_or_else(|error| Reply::Refused(error.to_string()));
     let bytes = protocol::encode(&reply);
-    match &spool {
-        Some(spool) => request.reply_with(&bytes, &[spool.as_fd()]),
-        None => server_port::reply(request, &bytes),
+    if let Some(spool) = &spool {
+        request.reply_with(&bytes, &[spool.as_fd()])?;
+        return Ok(None);
     }
+    let refusal = || protocol::encode(&Reply::Refused(QuotaError::Bytes.to_string()));
+    send(shared, request, &bytes, refusal)
 }

@@ -138,6 +138,12 @@ impl Shared {
         self.quota.reserve(uid, wanted, registry.held(uid))
     }
 
+    /// Counts memory that a user has of the daemon, until this is dropped.
+    pub(crate) fn reserve_bytes(&self, uid: u32, bytes: usize) -> Result<Reserved<'_>, QuotaError> {
+        let registry = self.registry();
+        self.quota.reserve(uid, Amount { runs: 0, bytes }, registry.held(uid))
+    }
+
     fn add(
         &self,
         kept: SavedRun,
@@ -178,6 +184,14 @@ impl Shared {
         }
         let owner = (uid, self.quota.labels(uid));
         let hosted = Hosted::new(&self.state, owner, (digest, bytes))?;
+        let counted = self.reserve_bytes(uid, hosted.size() - bytes.len());
+        let _counted = match counted {
+            Ok(counted) => counted,
+            Err(error) => {
+                self.state.remove_server(hosted.id)?;
+                return Err(error.into());
+            }
+        };
         let mut registry = self.registry();
         if let Some(other) = registry.shared(uid, digest) {
             self.state.remove_server(hosted.id)?;
@@ -201,10 +215,12 @@ impl Shared {
         }
         // It is settled once; connections made before the run began say nothing of it.
         if let Some(settled) = settled {
-            if sealed_len(&settled, usize::MAX)? > MOST_SETTLED_BYTES {
+            let len = sealed_len(&settled, usize::MAX)?;
+            if len > MOST_SETTLED_BYTES {
                 return Err(RequestError::SettledTooLong);
             }
-            let settled = read_sealed(settled, MOST_SETTLED_BYTES)?;
+            let _reserved = self.reserve_bytes(client.uid, len)?;
+            let settled = read_sealed(settled, len)?;
             let mut known = run.settled();
             if known.is_empty() {
                 *known = settled;

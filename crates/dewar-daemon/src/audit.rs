@@ -136,7 +136,10 @@ fn filter(args: &AuditArgs, journal: &Journal) -> anyhow::Result<Filter> {
 }
 
 fn time(seconds: f64) -> String {
-    let time = Duration::try_from_secs_f64(seconds).ok().and_then(|it| UNIX_EPOCH.checked_add(it));
+    // Behind the year 9999 it cannot be written.
+    let writable = Some(seconds).filter(|seconds| *seconds < 253_402_300_800.0);
+    let time = writable.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let time = time.and_then(|it| UNIX_EPOCH.checked_add(it));
     time.map_or_else(String::new, |time| humantime::format_rfc3339_millis(time).to_string())
 }
 
@@ -191,6 +194,9 @@ mod tests {
         let entry = Entry { id: 1, run: "r".into(), time: 0.0, lost: 0, record };
         for text in [tell(&entry), line(&entry).unwrap()] {
             assert!(text.contains(r"\u001b[2J") && !text.contains(char::is_control), "{text:?}");
+        }
+        for time in [-1.0, f64::INFINITY, 253_402_300_800.0, 1e30] {
+            assert!(tell(&Entry { time, ..entry.clone() }).starts_with(" r "), "{time}");
         }
         let gap = Entry { lost: 3, record: "no room".into(), ..entry };
         assert!(tell(&gap).contains("MISSING: 3 records: no room"));

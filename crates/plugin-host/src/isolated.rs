@@ -146,6 +146,7 @@ impl Isolated {
 
     /// Puts `request` where the plugin will find it, and makes room for its reply.
     pub(crate) fn fill(&mut self, request: &[u8]) -> Result<(), CallFailure> {
+        self.clear_head();
         let limits = self.store.data().calls.plugin.limits;
         let wanted = limits.output_bytes.min(i32::MAX as usize);
         let need = (32 + HEAD_ROOM).saturating_add(request.len());
@@ -163,6 +164,7 @@ impl Isolated {
 
     /// Has the plugin find `image` as its request, where it lies if that is possible.
     pub(crate) fn view(&mut self, image: &Arc<Image>) -> Result<(), CallFailure> {
+        self.clear_head();
         let seqno = self.calls().policy();
         let at = self.images.as_mut().and_then(|images| images.show(image, seqno));
         let Some(at) = at else { return self.fill(image.bytes()) };
@@ -204,9 +206,7 @@ impl Isolated {
     /// instance is not used again.
     #[inline]
     pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
-        if !self.head.is_empty() {
-            self.clear_head();
-        }
+        self.clear_head();
         let returned = if self.calls().begin() {
             self.handle.call(&mut self.store, self.args)
         } else {
@@ -222,10 +222,14 @@ impl Isolated {
         }
     }
 
-    /// Takes away what was put in front of the last reply: it is of an answer that others made,
-    /// too.
+    /// Takes away what was put in front of the last reply, before anything else is put there: it is
+    /// of an answer that others made, too.
+    #[inline]
     fn clear_head(&mut self) {
         let head = std::mem::take(&mut self.head);
+        if head.is_empty() {
+            return;
+        }
         if let Some(place) = self.memory.data_mut(&mut self.store).get_mut(head) {
             place.fill(0);
         }
@@ -275,6 +279,7 @@ impl Isolated {
         }
         let from = self.reply_at.checked_sub(head.len()).filter(|at| *at >= self.request.end)?;
         let end = self.reply_at + len;
+        self.clear_head();
         self.head = from..self.reply_at;
         let place = self.memory.data_mut(&mut self.store).get_mut(from..end)?;
         place[..head.len()].copy_from_slice(head);

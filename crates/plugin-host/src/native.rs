@@ -112,7 +112,7 @@ impl Native {
     /// it.
     pub(crate) fn reply_behind(&mut self, head: &[u8], len: usize) -> Option<&[u8]> {
         let from = HEAD_ROOM.checked_sub(head.len())?;
-        self.head = head.len();
+        self.head = self.head.max(head.len());
         let place = self.reply.get_mut(from..HEAD_ROOM + len)?;
         place[..head.len()].copy_from_slice(head);
         Some(place)

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{host_of, server, spec};
-use plugin_host::{CallFailure, Limits, LoadError, PLUGIN_CONTEXT, PluginHost, PluginSpec};
+use common::{NATIVE, host_of, server, spec};
+use plugin_host::{CallFailure, Limits, LoadError, PLUGIN_CONTEXT, PluginHost, PluginSpec, Target};
 
 /// How many bytes from its request on, up to the end of its memory, are not 0.
 const COUNT: &str = "long handle(const unsigned char *in, long n, char *out, long room) {
@@ -43,6 +43,29 @@ fn a_fresh_instance_sees_nothing_of_those_before() {
             assert_eq!((session.run(), count(session.reply(8))), (Ok(8), 0));
         }
         host.unload("count");
+    }
+}
+
+#[test]
+fn what_was_sent_before_a_reply_is_gone_before_the_next_request_lies_there() {
+    const ECHO: &str = "long handle(const char *in, long n, char *out, long room) {
+        for (long i = 0; i < n; i++) out[i] = in[i];
+        return n; }";
+    let host = host_of(&server(NATIVE), None);
+    for target in [Target::Isolated, Target::Native] {
+        host.load(&PluginSpec { target, ..spec("echo", ECHO) }).unwrap();
+        let mut session = host.session("echo").unwrap();
+        for (first, head) in [(9, 200), (0, 1024), (1000, 700), (100, 1)] {
+            session.fill(&vec![b'a'; first]).unwrap();
+            assert_eq!(session.run(), Ok(first));
+            let sent = session.reply_behind(&vec![b'h'; head], first).unwrap().to_vec();
+            assert_eq!(sent, [vec![b'h'; head], vec![b'a'; first]].concat());
+            // Longer, so that it lies where that was.
+            session.fill(&[b'b'; 4000]).unwrap();
+            assert_eq!(session.run(), Ok(4000), "{target}");
+            assert!(session.reply(4000) == [b'b'; 4000], "{target}: {first} {head}");
+        }
+        host.unload("echo");
     }
 }
 

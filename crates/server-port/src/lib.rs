@@ -60,6 +60,6 @@ pub use frame::{framed, unframed, whole};
 pub use members::{
     Acknowledged, Completion, Member, MemberOutcome, Members, Patience, Progress, Stage,
 };
-pub use sealed::{read_sealed, received, sealed, sealed_len};
-pub use serve::{answer, reply, serve, waits};
+pub use sealed::{Lent, read_sealed, received, sealed, sealed_len};
+pub use serve::{answer, is_long, reply, serve, unanswered, waits};
 pub use wire::{VOCABULARY_BYTES, decode, vocabulary};

@@ -320,10 +320,12 @@ impl Member {
     pub fn next(&self, applied: Seqno, report: &[u8], wait: Duration) -> Progress {
         let until = Instant::now() + wait;
         let mut state = self.members.lock();
+        // Nobody has applied what was never in force.
+        let in_force = applied.min(state.seqno);
         if let Some(entry) = state.members.get_mut(&self.id)
-            && entry.applied < applied
+            && entry.applied < in_force
         {
-            entry.applied = applied;
+            entry.applied = in_force;
             entry.report = report.to_owned();
             self.members.moved.notify_all();
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     members::{Member, Members, Progress},
-    sealed::sealed,
+    sealed::Lent,
     wire::{self, Answer, Query},
 };
 use flask::{AccessVector, SecurityServer, Seqno, Sid};
@@ -17,15 +17,19 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 /// Answers every query of a client until it is gone. A client that asks for changes becomes one of
 /// `members`.
 pub fn serve(mut session: Session, server: &dyn SecurityServer, members: &Arc<Members>) {
-    let mut member = None;
+    let (mut member, mut lent) = (None, None);
     while let Ok(request) = session.recv(None) {
+        // Who asks again has read the answer before.
+        drop(lent.take());
         if member.is_none()
             && let Some(Query::Next { seqno, .. }) = wire::query(request.body())
         {
             member = Some(join(&request, members, Seqno(seqno)));
         }
-        if answer(request, server, member.as_ref()).is_err() {
-            return;
+        let answered = answer(request.body(), server, member.as_ref());
+        match answered.and_then(|bytes| reply(request, &bytes)) {
+            Ok(long) => lent = long,
+            Err(_) => return,
         }
     }
 }
@@ -49,19 +53,18 @@ pub fn waits(message: &[u8]) -> bool {
     matches!(wire::query(message), Some(Query::Next { .. }))
 }
 
-/// Answers one query from `server`; one for changes as `member`, without whom it is nonsense. An
-/// answer longer than a message goes as sealed memory.
+/// The answer of `server` to one query; to one for changes as `member`, without whom it is
+/// nonsense.
 ///
 /// # Errors
 ///
-/// [`SessionError`], mostly because the client is gone; or because the server ends, which the
-/// client is not told.
+/// [`SessionError`]: the server ends, which the client is not told.
 pub fn answer(
-    request: Request<'_>,
+    query: &[u8],
     server: &dyn SecurityServer,
     member: Option<&Member>,
-) -> Result<(), SessionError> {
-    let found = match wire::query(request.body()) {
+) -> Result<Vec<u8>, SessionError> {
+    let found = match wire::query(query) {
         Some(Query::Next { seqno, report }) => {
             match member.map(|it| it.next(Seqno(seqno), report, HEARTBEAT)) {
                 Some(Progress::Later(seqno)) => Answer::Seqno(seqno.0),
@@ -73,21 +76,35 @@ pub fn answer(
         Some(query) => find(server, &query).unwrap_or(Answer::Nonsense),
         None => Answer::Nonsense,
     };
-    reply(request, &wire::encode(&found))
+    Ok(wire::encode(&found))
 }
 
-/// Replies with bytes of any length: what is longer than a message goes as [`sealed`] memory, which
-/// [`received`](crate::received) reads.
+/// The answer of a server that cannot answer now.
+#[must_use]
+pub fn unanswered() -> Vec<u8> {
+    wire::encode(&Answer::Unreachable)
+}
+
+/// Whether so many bytes are too long for a message.
+#[must_use]
+pub fn is_long(bytes: &[u8]) -> bool {
+    bytes.len() > MAX_MESSAGE
+}
+
+/// Replies with bytes of any length. What [`is_long`] goes as memory, which
+/// [`received`](crate::received) reads, and which is to be kept until the client asks again.
 ///
 /// # Errors
 ///
-/// [`SessionError`].
-pub fn reply(request: Request<'_>, bytes: &[u8]) -> Result<(), SessionError> {
-    if bytes.len() <= MAX_MESSAGE {
-        return request.reply(bytes);
+/// [`SessionError`], mostly because the client is gone.
+pub fn reply(request: Request<'_>, bytes: &[u8]) -> Result<Option<Lent>, SessionError> {
+    if !is_long(bytes) {
+        request.reply(bytes)?;
+        return Ok(None);
     }
-    let memory = sealed(bytes)?;
-    request.reply_with(&[], &[memory.as_fd()])
+    let memory = Lent::new(bytes)?;
+    request.reply_with(&[], &[memory.as_fd()])?;
+    Ok(Some(memory))
 }
 
 /// The server's answer; `None` if a number in the query means nothing.

@@ -35,8 +35,7 @@ impl Dates {
             return;
         }
         self.second = second;
-        let time = UNIX_EPOCH + Duration::from_secs(second.max(0) as u64);
-        self.http = http(time);
+        self.http = http(writable(second));
         // Sun, 06 Nov 1994 08:49:37 GMT
         let part = |range: std::ops::Range<usize>| self.http.get(range).unwrap_or_default();
         self.log =
@@ -53,7 +52,31 @@ impl Dates {
     }
 }
 
-/// A date as HTTP writes it.
+/// The last second of the year 9999: HTTP has no date behind it.
+const LAST: u64 = 253_402_300_799;
+
+/// The time that is so many seconds after the beginning of 1970, as near as HTTP can write it.
+pub(crate) fn writable(seconds: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0).min(LAST))
+}
+
+/// A date as HTTP writes it, of a time that it can write.
 pub(crate) fn http(time: SystemTime) -> String {
     httpdate::fmt_http_date(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_time_of_a_file_has_a_date() {
+        for (seconds, date) in [
+            (i64::MIN, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (i64::MAX, "Fri, 31 Dec 9999 23:59:59 GMT"),
+        ] {
+            assert_eq!(http(writable(seconds)), date);
+        }
+    }
 }

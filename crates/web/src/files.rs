@@ -31,7 +31,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::SystemTime,
 };
 
 /// Files up to this length are sent from memory: one call to the system instead of two.
@@ -198,7 +198,7 @@ impl Files {
 
     fn served(&self, fd: OwnedFd, path: &[u8], (version, sid): (Version, Sid)) -> Served {
         let (seconds, nanos) = version.modified;
-        let modified = UNIX_EPOCH + Duration::from_secs(seconds.max(0) as u64);
+        let modified = clock::writable(seconds);
         let etag = format!("\"{:x}-{:x}-{:x}\"", version.len, seconds, nanos);
         let media = self.media(path);
         let fields = format!(

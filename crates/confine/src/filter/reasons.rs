@@ -50,8 +50,8 @@ const ROWS: &[Row] = {
             looked_at: "of clone the flags",
             source: "kernel/fork.c",
             why: "A child has its parent's label, filter, envelope and namespaces. Runs where every domain may fork; a \
-                thread always. CLONE_PARENT, which would hide whose child it is, namespaces, and CLONE_UNTRACED, \
-                by which nobody who stops the run holds the child from its birth, fail. All 32 bits \
+                thread always. CLONE_PARENT, which would hide whose child it is, and namespaces fail. CLONE_UNTRACED, \
+                by which nobody who stops the run holds the child from its birth, waits while it is stopped. All 32 bits \
                 that clone reads are known: what later kernels add has to be asked for by clone3, which fails. \
                 CLONE_PIDFD gives a descriptor by which nothing is signalled or inspected undecided; CLONE_FS shares \
                 a working directory.",

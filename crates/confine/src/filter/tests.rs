@@ -164,6 +164,10 @@ fn a_process_cannot_choose_another_parent() {
     assert_eq!(ask(LOOSE, Sysno::clone, &[flags]), NOTIFY);
     assert_eq!(ask(STRICT, Sysno::clone, &[libc::SIGCHLD as u64]), NOTIFY);
     assert_eq!(ask(STRICT, Sysno::clone, &[libc::CLONE_THREAD as u64]), ALLOW);
+    for other in [libc::CLONE_THREAD, libc::CLONE_VM | libc::CLONE_FILES, libc::SIGCHLD] {
+        let untraced = (libc::CLONE_UNTRACED | other) as u64;
+        assert_eq!(ask(LOOSE, Sysno::clone, &[untraced]), NOTIFY);
+    }
     let subreaper = libc::PR_SET_CHILD_SUBREAPER as u64;
     assert_eq!(ask(STRICT, Sysno::prctl, &[subreaper]), NOTIFY);
     assert_eq!(ask(LOOSE, Sysno::prctl, &[subreaper]), ALLOW);

@@ -129,9 +129,10 @@ mod tests {
     fn entries_are_found_by_run_domain_object_and_time() {
         let (_directory, mut journal) = journal(u64::MAX);
         let first = line(1.0, false, "a_t", "/etc/x") + &line(2.0, true, "b_t", "/srv/y/z");
-        let second = line(3.0, false, "a_t", "/srv/y");
+        // The last is from behind the end of all calendars, as its run says.
+        let second = line(3.0, false, "a_t", "/srv/y") + &line(1e20, true, "c_t", "/");
         let batches = [("aa".into(), batch(&first, 9, 0)), ("ab".into(), batch(&second, 5, 0))];
-        journal.take(&batches, 0.0).unwrap();
+        journal.take(&batches, 9.0).unwrap();
         let all = Filter::default();
         let run = Filter { run: Some("ab".into()), ..all.clone() };
         let both = Filter { run: Some("a".into()), ..all.clone() };
@@ -141,13 +142,13 @@ mod tests {
         let since = Filter { since: Some(2.0), ..all.clone() };
         let denied = Filter { denied: true, ..all.clone() };
         for (filter, want) in [
-            (all, &[1.0, 2.0, 3.0][..]),
-            (run, &[3.0]),
-            (both, &[1.0, 2.0, 3.0]),
+            (all, &[1.0, 2.0, 3.0, 9.0][..]),
+            (run, &[3.0, 9.0]),
+            (both, &[1.0, 2.0, 3.0, 9.0]),
             (domain, &[2.0]),
             (by_profile, &[2.0]),
             (object, &[2.0, 3.0]),
-            (since, &[2.0, 3.0]),
+            (since, &[2.0, 3.0, 9.0]),
             (denied, &[1.0, 3.0]),
         ] {
             let found = journal.find(&filter, 0, 10).unwrap();

@@ -207,7 +207,9 @@ impl Shared {
         let _changing = hosted.change();
         // Last: whoever waits for another change keeps nobody from compiling.
         let _compiling = self.quota.compile(run.kept.uid)?;
-        self.consider(&hosted, &hosted.with_policy(&bytes)?, kills)?;
+        let (proposed, size) = hosted.with_policy(&bytes)?;
+        let _counted = self.reserve_bytes(run.kept.uid, size)?;
+        self.consider(&hosted, &proposed, kills)?;
         Ok(hosted.set_policy(&bytes)?)
     }
 }
@@ -301,6 +303,12 @@ fn changed(member: Acknowledged) -> ChangedMember {
         outcome: outcome.into(),
         after_us: micros(member.after),
         late: member.stage.map(word).unwrap_or_default().into(),
-        report: String::from_utf8_lossy(&member.report).into_owned(),
+        report: String::from_utf8(member.report).ok().filter(is_short).unwrap_or_default(),
     }
+}
+
+/// Reports of all runs go into one answer: none is as long as to keep the others out.
+fn is_short(report: &String) -> bool {
+    const MOST: usize = 12 << 10;
+    report.len() <= MOST
 }

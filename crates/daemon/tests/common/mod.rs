@@ -107,9 +107,14 @@ impl DaemonProcess {
         self.end();
     }
 
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
     /// How many threads it has.
     pub(crate) fn threads(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("it lives").count()
+        fs::read_dir(format!("/proc/{}/task", self.pid())).expect("it lives").count()
     }
 
     fn end(&mut self) {

@@ -1,7 +1,7 @@
 //! `dewar init claude|codex`: coding agents whose shell commands run under Dewar.
 //!
 //! Both call a hook before a tool runs, which may rewrite the call: `dewar init hook` makes
-//! `dewar run -p PROFILE -- bash -c COMMAND` of the command. What the agent does itself, such as
+//! `dewar run -p PROFILE --workspace PROJECT -- bash -c COMMAND` of the command. What the agent does itself, such as
 //! writing files, is no command; to hold that, too, run the agent: `dewar run -p agent -- claude`.
 
 use crate::{
@@ -14,15 +14,10 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use learn::Judge;
 use serde_json::{Map, Value, json};
-use std::{
-    io::Read as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 /// Our hooks are told from others by this.
 const OURS: &str = " init hook --profile ";
-/// The longest call of a tool that is rewritten.
-const MOST_BYTES: u64 = 16 << 20;
 
 const CLAUDE_HELP: &str = "\
 Examples:
@@ -31,11 +26,13 @@ Examples:
   dewar init claude --user         every project: ~/.claude/settings.json
   dewar init claude --undo         takes it back
 
-A hook rewrites each shell command to `dewar run -p PROFILE -- bash -c COMMAND`; where the hook
-fails, the command does not run. Claude Code's own sandbox is turned off for it, as one sandbox
-cannot be made in the other. Its file tools are not commands: `dewar run -p agent -- claude`
-holds all of it. Without a person to ask (claude -p), commands run only in the mode
-bypassPermissions.
+A hook rewrites each shell command to `dewar run -p PROFILE --workspace PROJECT -- bash -c
+COMMAND`; where the hook fails, and where a tool that it does not know has a command, nothing
+runs. Claude Code's own sandbox is turned off for it, as one sandbox cannot be made in the
+other; so are shell commands in skills, which no hook sees. Its file tools are not commands, nor
+are servers for tools (MCP), and a project's own settings may have hooks of their own:
+`dewar run -p claude -- claude` holds all of it. Without a person to ask (claude -p), commands
+run only in the mode bypassPermissions. With --user, a project's settings are over these.
 
 Exit status: 0; 2 for wrong use, or if a file is there that is not Dewar's to change; 125 if
 nothing could be written.";
@@ -59,10 +56,11 @@ Examples:
   dewar init codex --undo          takes it back
 
 Writes a profile of Codex's, in which a hook rewrites each shell command to
-`dewar run -p PROFILE -- bash -c COMMAND`, and a rule by which just that runs outside of
-Codex's own sandbox, as one sandbox cannot be made in the other. Without --profile dewar,
-nothing is rewritten. Codex asks once whether it may run the hook: what comes before you have
-agreed stays in its own sandbox.
+`dewar run -p PROFILE --workspace PROJECT -- bash -c COMMAND`, and a rule by which just that
+runs outside of Codex's own sandbox, as one sandbox cannot be made in the other. Without
+--profile dewar, nothing is rewritten. Codex asks once whether it may run the hook. Agree, or
+use --undo: until then, commands stay in its own sandbox, but for one that the agent itself
+writes as `dewar run -p PROFILE --workspace DIRECTORY`, with a directory of its choice.
 
 Exit status: 0; 2 for wrong use, or if a file is there that is not Dewar's to change; 125 if
 nothing could be written.";
@@ -88,14 +86,6 @@ struct WhatArgs {
     /// Take the last change of the file back
     #[arg(long)]
     undo: bool,
-}
-
-/// Rewrite the call of a tool: what the hooks call.
-#[derive(Debug, Args)]
-pub(super) struct HookArgs {
-    /// The profile of the commands
-    #[arg(short, long, value_name = "PROFILE")]
-    profile: String,
 }
 
 /// Carries out `dewar init claude`.
@@ -134,15 +124,15 @@ pub(super) fn codex(args: &CodexArgs) -> anyhow::Result<()> {
 }
 
 /// This program, as the hook calls it.
-fn program() -> anyhow::Result<String> {
+pub(super) fn program() -> anyhow::Result<String> {
     let program = std::env::current_exe().context("cannot find the program itself")?;
     let program = program.to_str().context("Dewar lies at a path that is not Unicode")?;
     Ok(program.to_owned())
 }
 
-/// The words before a command that make it one under Dewar.
-fn around<'a>(program: &'a str, profile: &'a str) -> [&'a str; 7] {
-    [program, "run", "-p", profile, "--", "bash", "-c"]
+/// The words that a command under Dewar begins with. Then come its workspace and the command.
+pub(super) fn beginning<'a>(program: &'a str, profile: &'a str) -> [&'a str; 5] {
+    [program, "run", "-p", profile, "--workspace"]
 }
 
 fn home() -> anyhow::Result<PathBuf> {
@@ -237,13 +227,17 @@ fn claude_settings(before: &str, program: &str, profile: &str) -> anyhow::Result
     let groups = hooks.entry("PreToolUse").or_insert_with(|| json!([]));
     let groups = groups.as_array_mut().context("`hooks.PreToolUse` in it is no list")?;
     groups.retain(|group| !group.to_string().contains(OURS));
+    // Of all tools: who knows which of them will have commands?
     groups.push(json!({
-        "matcher": "Bash",
+        "matcher": "*",
         "hooks": [{ "type": "command", "command": hook_command(program, profile) }],
     }));
     let sandbox = settings.entry("sandbox").or_insert_with(|| json!({}));
     let sandbox = sandbox.as_object_mut().context("`sandbox` in it is no object")?;
     sandbox.insert("enabled".into(), json!(false));
+    // What a project's settings could say otherwise, and what no hook sees.
+    settings.insert("disableAllHooks".into(), json!(false));
+    settings.insert("disableSkillShellExecution".into(), json!(true));
     Ok(serde_json::to_string_pretty(&settings)? + "\n")
 }
 
@@ -270,47 +264,16 @@ fn codex_rules(before: &str, program: &str, profile: &str) -> anyhow::Result<Str
     if !before.is_empty() && !before.contains("dewar init codex") {
         bail!(Usage("rules called `dewar` are there already, and are not Dewar's".into()));
     }
-    let pattern = serde_json::to_string(&around(program, profile))?;
+    let pattern = serde_json::to_string(&beginning(program, profile))?;
     Ok(format!(
         "# Commands under Dewar need no other sandbox. Written by `dewar init codex`.\n\
          prefix_rule(pattern = {pattern}, decision = \"allow\")\n"
     ))
 }
 
-/// Carries out `dewar init hook`: the call comes on standard input, its rewriting goes to standard
-/// output.
-pub(super) fn hook(args: &HookArgs) -> anyhow::Result<()> {
-    let mut text = String::new();
-    std::io::stdin().take(MOST_BYTES).read_to_string(&mut text).context("cannot read the call")?;
-    let call: Value = serde_json::from_str(&text).context("the call is no JSON")?;
-    let answer = rewritten(&call, &program()?, &args.profile)?;
-    Ok(output::print((answer.to_string() + "\n").as_bytes())?)
-}
-
-/// The answer to a call of a shell: the same call of a command under Dewar.
-fn rewritten(call: &Value, program: &str, profile: &str) -> anyhow::Result<Value> {
-    let mut input = call["tool_input"].as_object().context("a call without its input")?.clone();
-    let command = input.get("command").and_then(Value::as_str).context("a call of no command")?;
-    let words = around(program, profile).into_iter().chain([command]);
-    let line: Vec<String> = words.map(quoted).collect();
-    input.insert("command".into(), json!(line.join(" ")));
-    // Without an answer of ours, an agent that knows no rewriting would run the command as it was.
-    let bypasses = call["permission_mode"] == "bypassPermissions";
-    let (decision, why) = match call["turn_id"].is_null() && !bypasses {
-        true => ("ask", "; it is asked about but in mode bypassPermissions"),
-        false => ("allow", ""),
-    };
-    Ok(json!({ "hookSpecificOutput": {
-        "hookEventName": "PreToolUse",
-        "permissionDecision": decision,
-        "permissionDecisionReason": format!("runs under Dewar, profile {profile}{why}"),
-        "updatedInput": input,
-    }}))
-}
-
 /// A word as a shell takes it for itself; plain, or in quotes without escapes, as rules of Codex
 /// understand no others.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-@+".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
@@ -336,34 +299,10 @@ mod tests {
         let command = &settings["hooks"]["PreToolUse"][1]["hooks"][0]["command"];
         assert_eq!(command, "'/opt/de war/dewar' init hook --profile agent || exit 2");
         assert_eq!(settings["sandbox"], json!({"enabled": false, "network": {"x": 1}}));
+        assert_eq!(settings["disableAllHooks"], false);
+        assert_eq!(settings["disableSkillShellExecution"], true);
         for broken in ["[]", "{", "{\"hooks\": 7}", "{\"hooks\": {\"PreToolUse\": {}}}"] {
             assert!(claude_settings(broken, "/d", "agent").is_err(), "{broken}");
-        }
-    }
-
-    #[test]
-    fn a_command_is_rewritten_whole_whatever_it_holds() {
-        let command = "echo 'a b' \"$HOME\" `id`; exit 3 # '\n; rm -rf /";
-        let call = json!({ "tool_name": "Bash", "tool_input":
-            { "command": command, "description": "d", "timeout": 7 } });
-        let answer = rewritten(&call, "/opt/de war/dewar", "agent").unwrap();
-        let input = &answer["hookSpecificOutput"]["updatedInput"];
-        assert_eq!(
-            (input["description"].as_str(), input["timeout"].as_u64()),
-            (Some("d"), Some(7))
-        );
-        let line = input["command"].as_str().unwrap();
-        let line = line.replacen("'/opt/de war/dewar'", "printf '%s\\n'", 1);
-        let shell = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
-        let said = String::from_utf8(shell.stdout).unwrap();
-        assert_eq!(said, format!("run\n-p\nagent\n--\nbash\n-c\n{command}\n"));
-        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "ask");
-    }
-
-    #[test]
-    fn what_is_no_call_of_a_command_is_refused() {
-        for call in [json!({}), json!({"tool_input": {}}), json!({"tool_input": {"command": 7}})] {
-            assert!(rewritten(&call, "/d", "agent").is_err(), "{call}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `dewar init`: writes what makes a project, or a tool, use Dewar.
 
 mod agents;
+mod hook;
 mod project;
 
 use clap::{Args, Subcommand};
@@ -30,7 +31,7 @@ enum Tool {
     Claude(agents::ClaudeArgs),
     Codex(agents::CodexArgs),
     #[command(hide = true)]
-    Hook(agents::HookArgs),
+    Hook(hook::HookArgs),
 }
 
 /// Carries out `dewar init`.
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     match &args.tool {
         Some(Tool::Claude(args)) => agents::claude(args),
         Some(Tool::Codex(args)) => agents::codex(args),
-        Some(Tool::Hook(args)) => agents::hook(args),
+        Some(Tool::Hook(args)) => hook::hook(args),
         None => project::project(&args.project),
     }
 }

@@ -1,11 +1,13 @@
-//! A workspace that is a part of a project: what lies above it is out of reach, and programs that
-//! look for it there say that there is none.
+//! A workspace that is a part of something: of a project, whose top lies above it, or of a
+//! repository of Git that lies elsewhere. It is out of reach, and programs that look for it say that
+//! there is none.
 
 use super::RunRequest;
 use learn::Judge;
 use monitor::visible;
 use profile::{Compiled, Variables};
 use std::{
+    io::Read as _,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
@@ -28,19 +30,49 @@ const MARKS: [&str; 14] = [
     "Makefile",
 ];
 
-/// That the run reaches a part of a project only, where nobody chose that by `--workspace`.
+/// That the run reaches a part of a project or of a repository only; of a project, where nobody
+/// chose that by `--workspace`.
 pub(super) fn notice(
     request: &RunRequest,
     compiled: &Compiled,
     variables: &Variables,
 ) -> Option<String> {
-    if request.workspace.is_some() || request.learning {
+    if request.learning {
         return None;
     }
-    let (top, mark) = project(&variables.workspace, &variables.home)?;
-    let judge = Judge::new(compiled).ok()?;
-    let rights = judge.rights(&top.join(mark), None);
-    (!rights.read && !rights.list).then(|| told(&top, mark, &variables.workspace))
+    let is_out_of_reach = |path: &Path| {
+        let rights = Judge::new(compiled).ok()?.rights(path, None);
+        (!rights.read && !rights.list).then_some(())
+    };
+    if let Some(repository) = repository(&variables.workspace) {
+        is_out_of_reach(&repository)?;
+        return Some(told_of_repository(&repository));
+    }
+    let nobody_chose = request.workspace.is_none();
+    let (top, mark) = nobody_chose.then(|| project(&variables.workspace, &variables.home))??;
+    is_out_of_reach(&top.join(mark))?;
+    Some(told(&top, mark, &variables.workspace))
+}
+
+/// The repository that a worktree or a submodule of Git belongs to: `.git` is a file there, which
+/// names it.
+fn repository(workspace: &Path) -> Option<PathBuf> {
+    let mut text = String::new();
+    let file = std::fs::File::open(workspace.join(".git")).ok()?;
+    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    file.take(4096).read_to_string(&mut text).ok()?;
+    let named = workspace.join(text.strip_prefix("gitdir: ")?.trim_end_matches('\n'));
+    let real = named.canonicalize().ok()?;
+    let above = real.parent().filter(|above| above.ends_with("worktrees"));
+    Some(above.and_then(Path::parent).unwrap_or(&real).to_owned())
+}
+
+fn told_of_repository(repository: &Path) -> String {
+    let shown = visible(&repository.to_string_lossy());
+    format!(
+        "the repository of this directory, {shown}, is out of reach, so Git finds none: a profile grants it, by files.read = \
+         [\"{shown}\"] to look, by files.write to commit"
+    )
 }
 
 fn told(top: &Path, mark: &str, workspace: &Path) -> String {
@@ -80,6 +112,27 @@ fn mark_in(directory: &Path) -> Option<&'static str> {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn the_repository_of_a_worktree_and_of_a_submodule_is_found() {
+        let place = tempfile::tempdir().unwrap();
+        let top = place.path().canonicalize().unwrap();
+        let (tree, part) = (top.join("tree"), top.join("repo/part"));
+        for directory in ["repo/.git/worktrees/tree", "repo/.git/modules/part"] {
+            fs::create_dir_all(top.join(directory)).unwrap();
+        }
+        fs::create_dir_all(&tree).unwrap();
+        fs::create_dir_all(&part).unwrap();
+        assert_eq!(repository(&top.join("repo")), None);
+        assert_eq!(repository(&tree), None);
+        let gitdir = format!("gitdir: {}/repo/.git/worktrees/tree\n", top.display());
+        fs::write(tree.join(".git"), gitdir).unwrap();
+        assert_eq!(repository(&tree), Some(top.join("repo/.git")));
+        fs::write(part.join(".git"), "gitdir: ../.git/modules/part\n").unwrap();
+        assert_eq!(repository(&part), Some(top.join("repo/.git/modules/part")));
+        fs::write(part.join(".git"), "gitdir: /no/such\n").unwrap();
+        assert_eq!(repository(&part), None);
+    }
 
     #[test]
     fn the_project_around_a_workspace_is_found_below_the_home_alone() {

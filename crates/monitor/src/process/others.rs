@@ -35,6 +35,11 @@ fn ask(
 }
 
 pub(super) fn fork(asker: Asker<'_>) -> CallResult {
+    let is_thread = asker.number == Sysno::clone && asker.caller.int(0) & libc::CLONE_THREAD != 0;
+    if is_thread {
+        // It comes here for another flag: nobody may make one while a run is being stopped.
+        return Ok(Answer::Continue);
+    }
     ask(asker, asker.ssid, perm::process::FORK, &|| "itself".to_owned())?;
     // The flags came in a register, and the child has its parent's label: nothing is gained by
     // changing anything.

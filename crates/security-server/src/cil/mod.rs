@@ -38,6 +38,18 @@ use tree::Tree;
 ///
 /// [`PolicyErrors`] with every mistake found, each with its place.
 pub fn compile<N: AsRef<str>, T: AsRef<str>>(files: &[(N, T)]) -> Result<Policy, PolicyErrors> {
+    compile_within(files, usize::MAX)
+}
+
+/// The same, if the policy takes no more than about `most` bytes: see [`Policy::bytes`].
+///
+/// # Errors
+///
+/// As for [`compile`].
+pub fn compile_within<N: AsRef<str>, T: AsRef<str>>(
+    files: &[(N, T)],
+    most: usize,
+) -> Result<Policy, PolicyErrors> {
     let mut tree = Tree::new();
     let mut statements = Vec::new();
     let mut broken = Vec::new();
@@ -54,13 +66,14 @@ pub fn compile<N: AsRef<str>, T: AsRef<str>>(files: &[(N, T)]) -> Result<Policy,
     let mut containers = Containers::new(&tree, &statements, &mut report);
     expand::expand(&tree, &mut containers, &mut report);
     check(&mut report, &tree, &Scopes::default())?;
-    resolve(&tree, &containers, report)
+    resolve(&tree, &containers, most, report)
 }
 
 /// Resolves names until no optional is dropped any more.
 fn resolve(
     tree: &Tree,
     containers: &Containers,
+    most: usize,
     mut report: Report,
 ) -> Result<Policy, PolicyErrors> {
     loop {
@@ -68,7 +81,7 @@ fn resolve(
         let live = live_containers(containers, &report.dropped);
         let scopes = Scopes::new(tree, containers, &live, &mut report);
         check(&mut report, tree, &scopes)?;
-        let policy = build::build(tree, containers, &scopes, &live, &mut report);
+        let policy = build::build(tree, containers, &scopes, &live, most, &mut report);
         if report.dropped.len() > dropped {
             report.failures.clear();
             continue;

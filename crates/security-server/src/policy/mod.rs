@@ -234,9 +234,22 @@ pub struct Policy {
     pub neverallows: Vec<Neverallow>,
     /// Names of the files that places refer to.
     pub sources: Vec<Box<str>>,
+    /// Members of sets and rules that its text stands for; 0 if it was not compiled from a text.
+    pub members: usize,
 }
 
+/// Bytes that a member of a set or of a rule takes at most, with its share of the tables for
+/// decisions.
+pub(crate) const MEMBER_BYTES: usize = 136;
+
 impl Policy {
+    /// Bytes of memory that it takes with the tables for decisions, at most and about, aside from
+    /// what grows with its text.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.members.saturating_mul(MEMBER_BYTES)
+    }
+
     /// The class of that name.
     #[must_use]
     pub fn class(&self, name: &str) -> Option<ClassId> {

@@ -53,9 +53,25 @@ pub(crate) fn start(
         wakes.push(Wake(Arc::clone(&wake)));
         let worker = worker::Worker::new(shared, index, plain, (wake, handle)).map_err(starting)?;
         let named = thread::Builder::new().name(format!("web {index}"));
-        threads.push(named.spawn(move || worker.run()).map_err(starting)?);
+        let run = move || {
+            let _ends = EndsTheServer;
+            worker.run();
+        };
+        threads.push(named.spawn(run).map_err(starting)?);
     }
     Ok((threads, wakes))
+}
+
+/// Ends the process if the thread that has it panics: a server without its workers would live, and
+/// answer nobody; whoever watches over it would not begin it anew.
+struct EndsTheServer;
+
+impl Drop for EndsTheServer {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            std::process::abort();
+        }
+    }
 }
 
 fn starting(error: impl Into<io::Error>) -> ServerError {

@@ -10,6 +10,7 @@ pub(super) const CASES: &[Case] = cases![
     perl_reads_writes_and_forks,
     strace_watches_a_program_inside,
     gdb_stops_a_program_inside,
+    sanitizers_find_what_they_look_for,
     a_python_thread_may_run_where_it_may_however_many_files_it_opens,
 ];
 
@@ -17,6 +18,31 @@ fn python_makes_a_virtual_environment(stage: &Stage) {
     stage
         .same("python3 -m venv --without-pip v && v/bin/python -c 'import sys; print(sys.prefix != sys.base_prefix)'; . v/bin/activate; python -c 'import os, sys; print(os.path.basename(os.path.dirname(sys.executable)))'; python3 -m venv --symlinks --clear --without-pip v; ls v/bin; python3 -m zipfile -c z.zip v/pyvenv.cfg; python3 -m zipfile -t z.zip; python3 -m compileall -q . ; python3 -m json.tool <<< '{\"a\":1}'")
         .varies(&["z.zip", "pyvenv.cfg"])
+        .check();
+}
+
+/// LeakSanitizer stops the program by a process that shares its memory, born untraced.
+fn sanitizers_find_what_they_look_for(stage: &Stage) {
+    stage
+        .same(
+            "for kind in clean leak overflow; do ./asan $kind 2>&1 | grep -o 'detected memory leaks\\|heap-buffer-overflow\\|fatal error' | sort -u; \
+             echo $kind ${PIPESTATUS[0]}; done; ./ubsan 2>&1 | grep -o 'signed integer overflow'",
+        )
+        .before(
+            r"cat > asan.c <<'END'
+#include <stdlib.h>
+int main(int count, char **arguments) {
+    char *p = malloc(10);
+    if (arguments[1][0] == 'o') return p[count * 5];
+    if (arguments[1][0] == 'c') free(p);
+    p = 0;
+    return 0;
+}
+END
+printf 'int main(int n, char **a) { n += 0x7fffffff; return n == 5; }' > ubsan.c
+gcc -w -g -fsanitize=address -o asan asan.c; gcc -w -g -fsanitize=undefined -o ubsan ubsan.c",
+        )
+        .varies(&["asan", "ubsan"])
         .check();
 }
 

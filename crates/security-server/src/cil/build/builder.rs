@@ -37,7 +37,12 @@ pub(super) struct Builder<'a> {
 pub(super) const NO_NUMBER: u32 = u32::MAX;
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(tree: &'a Tree, containers: &'a Containers, scopes: &'a Scopes) -> Self {
+    pub(super) fn new(
+        tree: &'a Tree,
+        containers: &'a Containers,
+        scopes: &'a Scopes,
+        most: usize,
+    ) -> Self {
         Self {
             tree,
             containers,
@@ -51,7 +56,7 @@ impl<'a> Builder<'a> {
             user_attributes: HashMap::default(),
             category_sets: HashMap::default(),
             permissionx: HashMap::default(),
-            left: Cell::new((1 << 22) + 4 * tree.sources.len()),
+            left: Cell::new(most),
             exhausted: Cell::new(false),
         }
     }
