@@ -14,6 +14,7 @@ mod domains;
 mod ended;
 mod floor;
 mod followed;
+mod given;
 mod guarded;
 mod help;
 mod hints;

@@ -47,7 +47,7 @@ impl Arrangement {
     pub(crate) fn with_mounts(
         plan: &Plan,
         rules: &PathRules,
-        links: &[PathBuf],
+        shown: &[PathBuf],
         (private_tmp, strict, grows): (bool, bool, bool),
     ) -> Self {
         let tops = absent(plan);
@@ -61,7 +61,7 @@ impl Arrangement {
             keep.extend(listings(plan, &tops));
             keep.extend(keep_patterns(plan, rules, &tops));
             keep.extend(opened.iter().cloned());
-            keep.extend_from_slice(links);
+            keep.extend_from_slice(shown);
             (tops, opened)
         };
         let mut this = Self {

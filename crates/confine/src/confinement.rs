@@ -61,9 +61,9 @@ pub struct Request {
     /// What no list grants stays in the view, as it may be granted while it runs; what is hidden
     /// does not.
     pub grows: bool,
-    /// Symbolic links that the view keeps: on the ways by which the caller calls directories of the
-    /// run.
-    pub links: Vec<PathBuf>,
+    /// What the view keeps, though policy does not grant it: symbolic links on the ways by which the
+    /// caller calls directories of the run, and what must not seem to be gone.
+    pub shown: Vec<PathBuf>,
 }
 
 /// Where the kernel refuses exactly what policy refuses.
@@ -137,7 +137,7 @@ impl Confinement {
             Arrangement::with_mounts(
                 plan,
                 &policy.rules,
-                &request.links,
+                &request.shown,
                 (request.private_tmp, request.strict, request.grows),
             )
         } else {
@@ -261,7 +261,14 @@ fn exactness(
     // With a right to write in the envelope, a process that can raise its limits and dies of a
     // signal would leave its memory, a core file: after a change where nothing may be written any
     // more, or, of another domain, where the first one can read it.
-    let handled = if leaves_cores { handled & !WRITES } else { handled };
+    // The envelope knows no pipes and no memory: nobody is to have the other end of what was given.
+    let given = request.inherited.given();
+    let handled = if leaves_cores || given.lacks_write() { handled & !WRITES } else { handled };
+    let handled = match request.mode {
+        Mode::All if given.lacks_read() => handled & !READS,
+        // Reading is left to the kernel: see `SECURITY.md`.
+        _ => handled,
+    };
     let until_changed = match request.mode {
         Mode::All => !(READS | WRITES),
         Mode::Fast => !WRITES,

@@ -162,7 +162,7 @@ pub(crate) fn once(
         own_loopback: false,
         strict: false,
         grows: false,
-        links: Vec::new(),
+        shown: Vec::new(),
     };
     let job = Job {
         request,

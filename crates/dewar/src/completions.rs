@@ -37,6 +37,8 @@ pub(crate) struct CompletionsArgs {
 enum Names {
     Profiles,
     Runs,
+    /// Those that go on.
+    Live,
     Domains,
 }
 
@@ -61,8 +63,8 @@ _dewar_names() {
     esac
     if [[ $word != -* ]]; then
         case $COMP_CWORD:${COMP_WORDS[1]}:${COMP_WORDS[2]} in
-            2:explain:*|2:report:*|2:allow:*|2:ask:*|2:revoke:*|2:grant:*) _dewar_list runs; return ;;
-            3:policy:set|3:policy:load|3:policy:history) _dewar_list runs; return ;;
+            2:explain:*|2:report:*|2:allow:*) _dewar_list runs; return ;;
+            2:ask:*|2:revoke:*|2:grant:*|3:policy:set|3:policy:load|3:policy:history) _dewar_list live; return ;;
             *:policy:show|*:policy:check|*:policy:export|*:policy:env|*:policy:diff) _dewar_list profiles -f; return ;;
         esac
     fi
@@ -82,8 +84,9 @@ function __dewar_command
 end
 complete -c dewar -n "contains -- -- (commandline -opc)" -x -a "(__dewar_command)"
 complete -c dewar -n "__fish_seen_subcommand_from run learn init selftest" -s p -l profile -r -F -a "(dewar completions --list profiles 2>/dev/null)"
-complete -c dewar -n "__fish_seen_subcommand_from explain report allow ask revoke grant" -f -k -a "(dewar completions --list runs 2>/dev/null)"
-complete -c dewar -n "__fish_seen_subcommand_from policy; and __fish_seen_subcommand_from set load history" -f -k -a "(dewar completions --list runs 2>/dev/null)"
+complete -c dewar -n "__fish_seen_subcommand_from explain report allow" -f -k -a "(dewar completions --list runs 2>/dev/null)"
+complete -c dewar -n "__fish_seen_subcommand_from ask revoke grant" -f -k -a "(dewar completions --list live 2>/dev/null)"
+complete -c dewar -n "__fish_seen_subcommand_from policy; and __fish_seen_subcommand_from set load history" -f -k -a "(dewar completions --list live 2>/dev/null)"
 complete -c dewar -n "__fish_seen_subcommand_from policy; and __fish_seen_subcommand_from show check export env diff" -F -a "(dewar completions --list profiles 2>/dev/null)"
 complete -c dewar -n "__fish_seen_subcommand_from revoke grant" -l domain -x -a "(dewar completions --list domains 2>/dev/null)"
 "#;
@@ -158,7 +161,8 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
 fn list(names: Names) -> anyhow::Result<Vec<String>> {
     Ok(match names {
         Names::Profiles => profile::shipped().iter().map(|(name, _)| (*name).to_owned()).collect(),
-        Names::Runs => runs()?,
+        Names::Runs => runs(true)?,
+        Names::Live => runs(false)?,
         Names::Domains => {
             let domains = Run::all()?.into_iter().flat_map(|run| run.status.domains);
             domains.collect::<BTreeSet<_>>().into_iter().map(|name| visible(&name)).collect()
@@ -166,11 +170,13 @@ fn list(names: Names) -> anyhow::Result<Vec<String>> {
     })
 }
 
-/// The newest runs, first those that go on. A name stands for the newest run that has it.
-fn runs() -> anyhow::Result<Vec<String>> {
+/// The newest runs, first those that go on, then those that have `ended` if these are wanted. A name
+/// stands for the newest run that has it.
+fn runs(ended: bool) -> anyhow::Result<Vec<String>> {
     let going_on = Run::all()?.into_iter().rev().map(|run| run.status);
     let going_on = going_on.map(|it| (it.id, it.name, it.command));
-    let ended = Journal::summaries()?.into_iter().map(|it| (it.id, it.name, it.command));
+    let ended = if ended { Journal::summaries()? } else { Vec::new() };
+    let ended = ended.into_iter().map(|it| (it.id, it.name, it.command));
     let (mut known, mut lines) = (BTreeSet::new(), Vec::new());
     for (id, name, command) in going_on.chain(ended).take(MOST_RUNS) {
         let called = name.filter(|name| known.insert(name.clone())).unwrap_or(id);

@@ -127,7 +127,10 @@ pub(crate) fn tell(
         );
         let profile = match profile_width {
             0 => String::new(),
-            width => look::cut(&visible(&it.profile), width - 2),
+            width => {
+                let shipped = it.profile.strip_prefix("profile ").unwrap_or(&it.profile);
+                look::cut(&visible(shipped), width - 2)
+            }
         };
         let used = 14 + name_width + 18 + 8 + 6 + 8 + 2 + profile_width;
         let command = visible(&it.command.join(" "));

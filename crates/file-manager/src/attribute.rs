@@ -95,7 +95,8 @@ pub(super) fn target(
     };
     if !has_name(*asker, &object)? {
         // A pipe, a socket or memory: its process holds it, and no path leads to it.
-        proc_files::allow_held(*asker, descriptor, &object)?;
+        let writes = requested.contains(perm::file::WRITE).then_some(OFlags::WRONLY);
+        proc_files::allow_held(*asker, descriptor, &object, writes)?;
         return Ok(object);
     }
     let seen = Seen::of(*asker, object.as_fd())?;

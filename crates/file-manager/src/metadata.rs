@@ -124,7 +124,7 @@ pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
     if has_name(*asker, &object)? {
         seen.allow(*asker, requested, &object)?;
     } else {
-        proc_files::allow_held(*asker, descriptor, &object)?;
+        proc_files::allow_held(*asker, descriptor, &object, None)?;
     }
     let name = asker.state.on_behalf.fs_state.path_of(&object);
     let watch = add_watch(&inotify, name, mask.difference(WatchFlags::DONT_FOLLOW))?;

@@ -320,7 +320,8 @@ impl Open {
             }
         } else {
             // A pipe, a socket or memory without a name, reached through a descriptor.
-            proc_files::allow_held(*asker, found.descriptor, object)?;
+            let flags = (!self.flags.contains(OFlags::PATH)).then_some(self.flags);
+            proc_files::allow_held(*asker, found.descriptor, object, flags)?;
         }
         self.reopen(*asker, object, seen.status.kind, Mode::empty())
     }

@@ -6,7 +6,7 @@ use crate::{inside::Inside, manager::Caches, subject::Processes};
 use arc_swap::ArcSwap;
 use audit::{Audit, Deeds, Remarks, attempt};
 use confine::PolicyState;
-use confine::Rights;
+use confine::{Rights, launch::Given};
 use flask::SecurityServer;
 use inode_labels::Labels;
 use std::sync::{Arc, atomic::AtomicI32};
@@ -34,6 +34,8 @@ pub struct MonitorState {
     pub on_behalf: OnBehalf,
     /// The runs inside of this one.
     pub inside: Arc<Inside>,
+    /// What the caller of Dewar left open for the command.
+    pub given: Given,
 }
 
 /// What is told of the run.

@@ -152,6 +152,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let (namespaces, takes_descriptors) = (request.namespaces, request.takes_descriptors);
     let unshares_fs = request.unshares_fs;
     let bounded = request.limits.memory_bytes;
+    let given = request.inherited.given();
     let confinement = Confinement::new(&request, !off, &*server)?;
     let capabilities = confinement.capabilities();
     // From a user namespace on, this process may not open that any more.
@@ -206,6 +207,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             on_behalf: OnBehalf::new(capabilities, namespaces.user, FsState::new(unshares_fs)),
             server,
             policy: ArcSwap::from_pointee(policy),
+            given,
         },
         files: FileManager {
             claims: Claims::default(),

@@ -46,6 +46,6 @@ pub struct Layer {
     pub labels: Labels,
     /// The labels of addresses and ports.
     pub networks: Networks,
-    /// Bytes that it was made of.
+    /// Bytes that it takes, about.
     pub bytes: usize,
 }

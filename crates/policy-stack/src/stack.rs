@@ -139,7 +139,7 @@ impl Stack {
         self.read().layers.len()
     }
 
-    /// Bytes that the layers were made of.
+    /// Bytes that the layers take, about.
     pub fn bytes(&self) -> usize {
         self.read().layers.values().map(|layer| layer.bytes).sum()
     }

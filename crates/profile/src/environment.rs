@@ -136,13 +136,19 @@ impl Environment {
         (inside, secret)
     }
 
-    /// Adds the rules of one file.
+    /// Adds the rules of one file. What it says of a pattern counts, and not what the files that it
+    /// extends say of the same one.
     pub(crate) fn add(
         &mut self,
         lists: &EnvironmentLists,
         variables: &Variables,
         reporter: &mut Reporter,
     ) {
+        let said = |pattern: &str| {
+            let mut own = lists.pass.iter().chain(&lists.drop);
+            own.any(|it| it.value.eq_ignore_ascii_case(pattern))
+        };
+        self.rules.retain(|(pattern, _)| !said(pattern));
         for (list, pass) in [(&lists.pass, true), (&lists.drop, false)] {
             for pattern in list {
                 if reporter.take(check(&pattern.value), pattern.place).is_some() {

@@ -192,6 +192,9 @@ fn help_for_profile(name: &str) -> String {
     let file = match name {
         "" => String::new(),
         name if name.ends_with(".toml") => format!("; a file stands last: `npm+{name}`"),
+        name if std::path::Path::new(name).is_file() => {
+            format!("; the file here is `./{name}`")
+        }
         name => format!("; for a file, write its path: `{name}.toml`"),
     };
     format!("{meant}shipped profiles are {names}{file}")

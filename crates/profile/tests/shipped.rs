@@ -114,6 +114,12 @@ fn variables_that_look_like_secrets_do_not_pass_and_harmless_ones_do() {
         ("GIT_CONFIG_VALUE_0", false),
         ("GIT_CONFIG_PARAMETERS", false),
         ("GIT_CONFIG_GLOBAL", true),
+        ("SYSTEM_ACCESSTOKEN", false),
+        ("NPMTOKEN", false),
+        ("API_KEY2", false),
+        ("AUTH_HEADER", false),
+        ("KEY", false),
+        ("TOKENIZERS_PARALLELISM", true),
     ] {
         assert_eq!(workspace.environment.passes(name), want, "{name}");
     }
@@ -278,6 +284,17 @@ fn shipped_profiles_use_only_literal_paths_which_the_kernel_enforces_alone() {
         for rule in shipped_profile(name).paths {
             assert!(rule.path.is_some() || rule.by_name, "{name}: {}", rule.regex);
         }
+    }
+}
+
+#[test]
+fn what_a_profile_says_of_a_variable_counts_and_not_what_it_extends() {
+    let text = "extends = 'workspace'\n[env]\npass = ['SSH_AUTH_SOCK', 'jwt', 'PASS']\ndrop = ['PASS', 'LANG']\n";
+    let environment = compile(text).unwrap().environment;
+    for (name, want) in
+        [("SSH_AUTH_SOCK", true), ("JWT", true), ("PASS", false), ("LANG", false), ("AUTH", false)]
+    {
+        assert_eq!(environment.passes(name), want, "{name}");
     }
 }
 

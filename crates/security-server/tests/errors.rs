@@ -99,6 +99,29 @@ fn deep_nesting_is_refused_not_followed() {
     assert_eq!(errors.errors()[0].message(), "lists are nested deeper than 200 levels");
 }
 
+/// Each of a chain of attributes names the next inside of many parentheses.
+#[test]
+fn sets_that_name_each_other_are_not_followed_without_measure() {
+    const CHAIN: usize = 90;
+    let (open, close) = ("(not ".repeat(150), ")".repeat(150));
+    let mut text = String::from("(type t)");
+    for n in 0..CHAIN {
+        let next = if n + 1 == CHAIN { "t".to_owned() } else { format!("a{}", n + 1) };
+        text += &format!("(typeattribute a{n})(typeattributeset a{n} {open}{next}{close})");
+    }
+    let errors = cil::compile(&[("deep.cil", text)]).unwrap_err();
+    let message = errors.errors()[0].message();
+    assert!(message.starts_with("sets are nested too deep"), "{message}");
+    // Category sets, too.
+    let mut text = String::from("(mls true)(category c0)(categoryorder (c0))");
+    for n in 0..60 {
+        let next = if n == 59 { "c0".to_owned() } else { format!("s{}", n + 1) };
+        text += &format!("(categoryset s{n} {open}{next}{close})");
+    }
+    let errors = cil::compile(&[("deep.cil", text)]).unwrap_err();
+    assert!(errors.errors().iter().any(|it| it.message().starts_with("sets are nested too deep")));
+}
+
 #[test]
 fn copies_that_grow_without_measure_are_refused() {
     let mut text = String::from("(block b0 (type t))");

@@ -8,6 +8,7 @@ use rustix::{
 };
 use std::os::fd::RawFd;
 
+use super::Given;
 use crate::sys;
 
 /// Signal mask, `SIGPIPE` disposition and open descriptors as the caller of Dewar left them.
@@ -90,6 +91,14 @@ impl Inherited {
         let streams = (0..3).filter(|fd| self.withheld.iter().all(|it| it.fd != *fd));
         let mut all = streams.chain(self.descriptors.iter().copied());
         all.find_map(|fd| Some((fd, past_terminal(fd)?)))
+    }
+
+    /// What is handed on.
+    #[must_use]
+    pub fn given(&self) -> Given {
+        let streams = (0..3).filter(|fd| self.withheld.iter().all(|it| it.fd != *fd));
+        let all = streams.chain(self.descriptors.iter().copied());
+        Given::behind(all.filter_map(|fd| sys::duplicate(fd).ok()))
     }
 
     /// Gives signals back as they were; everything else survives an exec by itself.

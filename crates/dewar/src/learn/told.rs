@@ -84,6 +84,11 @@ pub(super) fn done(
         "dewar: the command failed here, too (exit status {status}): what it did not come to was not learned"
     );
     let mut told: Vec<String> = (status != 0).then_some(failed).into_iter().collect();
+    if args.merge && lines.is_empty() && !left {
+        told.push(format!("dewar: {file} grants all that it used, and stays as it is"));
+        told.push(format!("  dewar run -p {file} -- {}", visible(command)));
+        return told;
+    }
     if !is_written {
         told.push(format!("dewar: {none}; no file was written"));
         told.push(format!("  dewar run -p {base} -- {}", visible(command)));

@@ -12,11 +12,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What lies at the top of a project.
-const MARKS: [&str; 14] = [
-    ".git",
-    ".hg",
-    ".svn",
+/// What lies at the top of what is under version control.
+const CONTROLLED: [&str; 3] = [".git", ".hg", ".svn"];
+
+/// What else lies at the top of a project. A part of one may have its own.
+const MARKS: [&str; 11] = [
     "Cargo.toml",
     "package.json",
     "go.mod",
@@ -88,24 +88,29 @@ fn told(top: &Path, mark: &str, workspace: &Path) -> String {
 }
 
 /// The directory above `workspace`, of the same user and on the same file system, that holds a mark
-/// of a project; none if the workspace holds one itself. The home and what is above it are no
-/// project.
+/// of a project; where the workspace holds one itself, of version control; none where it holds such
+/// a one. The home and what is above it are no project.
 fn project(workspace: &Path, home: &Path) -> Option<(PathBuf, &'static str)> {
     let own = workspace.metadata().ok()?;
-    if mark_in(workspace).is_some() {
+    if mark_in(workspace, &CONTROLLED).is_some() {
         return None;
     }
+    let is_part = mark_in(workspace, &MARKS).is_some();
+    let mark = |top: &Path| {
+        let other = || if is_part { None } else { mark_in(top, &MARKS) };
+        mark_in(top, &CONTROLLED).or_else(other)
+    };
     let is_one = |top: &&Path| {
         let found = top.metadata();
         let is_own = found.is_ok_and(|it| (it.dev(), it.uid()) == (own.dev(), own.uid()));
         is_own && !home.starts_with(top) && !confine::PRIVATE.iter().any(|it| *top == Path::new(it))
     };
     let mut above = workspace.ancestors().skip(1).take_while(is_one);
-    above.find_map(|top| Some((top.to_owned(), mark_in(top)?)))
+    above.find_map(|top| Some((top.to_owned(), mark(top)?)))
 }
 
-fn mark_in(directory: &Path) -> Option<&'static str> {
-    MARKS.into_iter().find(|mark| directory.join(mark).symlink_metadata().is_ok())
+fn mark_in(directory: &Path, marks: &[&'static str]) -> Option<&'static str> {
+    marks.iter().copied().find(|mark| directory.join(mark).symlink_metadata().is_ok())
 }
 
 #[cfg(test)]
@@ -152,7 +157,10 @@ mod tests {
         fs::create_dir(home.join("u/a/.git")).unwrap();
         assert_eq!(project(&deep, home), Some((home.join("u/a"), ".git")));
         assert_eq!(project(&home.join("u/a"), home), None);
+        // A part with a mark of its own is a part all the same.
         fs::write(deep.join("Makefile"), "").unwrap();
+        assert_eq!(project(&deep, home), Some((home.join("u/a"), ".git")));
+        fs::remove_dir(home.join("u/a/.git")).unwrap();
         assert_eq!(project(&deep, home), None);
     }
 }

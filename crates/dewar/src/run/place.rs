@@ -50,9 +50,14 @@ pub(super) fn insist(
     Ok(())
 }
 
+/// What is there for the run, though policy does not grant it.
+pub(super) fn shown(request: &RunRequest, variables: &Variables) -> Vec<PathBuf> {
+    [links(request, variables), worktrees(variables)].concat()
+}
+
 /// The symbolic links by which the caller's environment and command line lead to the workspace and
 /// to the home: programs are told these names, and write them down.
-pub(super) fn links(request: &RunRequest, variables: &Variables) -> Vec<PathBuf> {
+fn links(request: &RunRequest, variables: &Variables) -> Vec<PathBuf> {
     let paths = RealPaths::new();
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).unwrap_or_default();
     let here = variable("PWD");
@@ -67,6 +72,27 @@ pub(super) fn links(request: &RunRequest, variables: &Variables) -> Vec<PathBuf>
     way.filter(|path| path.is_symlink()).collect()
 }
 
+/// Worktrees that are looked for.
+const MOST_WORKTREES: usize = 64;
+
+/// The `.git` of each worktree of the workspace's repository that lies outside: Git takes one that
+/// is not there for one that was removed, and forgets it (`git gc`). That it is there can be seen,
+/// and nothing else.
+fn worktrees(variables: &Variables) -> Vec<PathBuf> {
+    let workspace = &variables.workspace;
+    let Ok(entries) = std::fs::read_dir(workspace.join(".git/worktrees")) else {
+        return Vec::new();
+    };
+    let named = entries.flatten().take(MOST_WORKTREES).filter_map(|entry| {
+        let text = std::fs::read_to_string(entry.path().join("gitdir")).ok()?;
+        let path = PathBuf::from(text.trim_end_matches('\n'));
+        let is_one = path.is_absolute() && path.ends_with(".git") && !path.starts_with(workspace);
+        let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+        (is_one && is_file).then_some(path)
+    });
+    named.collect()
+}
+
 /// A workspace that holds the home is most likely the wrong directory to start in.
 pub(super) fn warn_of_wide_workspace(variables: &Variables) {
     if variables.home.starts_with(&variables.workspace) {
@@ -75,5 +101,52 @@ pub(super) fn warn_of_wide_workspace(variables: &Variables) {
              all of it, but for what it hides. Start in the directory that the command is about, or name it by --workspace",
             variables.workspace.display()
         );
+    }
+    if is_of_system(&variables.workspace) {
+        tell!(
+            "dewar: WARNING: the workspace `{}` is the system's: what the profile grants in the workspace it grants there, as far \
+             as you may yourself. Start in the directory that the command is about, or name it by --workspace",
+            variables.workspace.display()
+        );
+    }
+}
+
+/// Whether a directory, or the one that it lies in, is one in which programs of the system, or the
+/// homes of its users, lie.
+fn is_of_system(workspace: &Path) -> bool {
+    const TOPS: [&str; 10] = [
+        "/etc",
+        "/usr",
+        "/bin",
+        "/sbin",
+        "/lib",
+        "/lib64",
+        "/boot",
+        "/dev",
+        "/var/lib",
+        "/var/spool",
+    ];
+    const ALONE: [&str; 4] = ["/home", "/opt", "/var", "/usr/local"];
+    let is_any = |path: &Path, all: &[&str]| all.iter().any(|it| path == Path::new(it));
+    let is_src = workspace.ends_with("src");
+    is_any(workspace, &TOPS)
+        || is_any(workspace, &ALONE)
+        || (workspace.parent().is_some_and(|above| is_any(above, &TOPS)) && !is_src)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_of_the_system_are_known_and_those_of_sources_are_none() {
+        for system in ["/etc", "/etc/cron.d", "/usr", "/usr/bin", "/usr/local", "/home", "/dev"] {
+            assert!(is_of_system(Path::new(system)), "{system}");
+        }
+        for other in
+            ["/usr/src", "/usr/src/linux", "/usr/local/src/x", "/home/me", "/srv", "/opt/x"]
+        {
+            assert!(!is_of_system(Path::new(other)), "{other}");
+        }
     }
 }

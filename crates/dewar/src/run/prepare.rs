@@ -335,7 +335,7 @@ pub(super) fn job(
         own_loopback: compiled.private_loopback == Some(true) && request.cil.is_empty(),
         strict: is_strict(compiled),
         grows: request.ask.is_some() || profile.proposing.socket.is_some(),
-        links: place::links(request, &profile.variables),
+        shown: place::shown(request, &profile.variables),
     };
     let audit = request.audit.as_deref().map(|it| audit(it, &profile.variables.workspace));
     let audit = audit.transpose()?;

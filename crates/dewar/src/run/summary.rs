@@ -102,7 +102,8 @@ fn closing(record: &RunRecord, has_others: bool) -> Option<String> {
     };
     let told = match (count, record.status) {
         (1, _) => format!("denied once: {what}"),
-        (_, 0) => format!("denied {count} times{kept}; the weightiest: {what}"),
+        // Also one that somebody has ended has not failed.
+        (_, 0 | 129 | 130 | 143) => format!("denied {count} times{kept}; the weightiest: {what}"),
         _ => format!("denied {count} times{kept}; likeliest to have mattered: {what}"),
     };
     let ends = match record.status {

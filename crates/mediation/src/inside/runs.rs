@@ -19,8 +19,11 @@ use std::{
 /// Runs inside at once, below each other or beside.
 pub(super) const MOST_LAYERS: usize = 32;
 
-/// Bytes of the policies of all layers: compiled, they take ten times as much.
-pub(super) const MOST_BYTES: usize = 8 << 20;
+/// Bytes that the policies of all layers take, about, when they are compiled.
+pub(super) const MOST_BYTES: usize = 128 << 20;
+
+/// Compiled, a text takes ten times as much at least.
+pub(super) const TIMES: usize = 10;
 
 /// Runs inside of each other, as bounds of types can be (`MAX_BOUNDS` of the security server).
 pub(super) const MOST_BELOW: usize = 4;
@@ -31,6 +34,8 @@ pub struct InnerPolicy {
     pub name: String,
     /// Decides by it.
     pub server: Arc<dyn SecurityServer>,
+    /// Bytes that it takes when it is compiled, about, aside from what grows with its text.
+    pub bytes: usize,
     /// What it hides must not show by its name either.
     pub strict: bool,
 }
@@ -71,9 +76,9 @@ pub enum InsideError {
     Request(#[from] std::io::Error),
 }
 
-/// Makes a policy of what a process has sent.
+/// Makes a policy, of no more than about so many bytes, of what a process has sent.
 pub type CompileInner =
-    dyn Fn(&[u8]) -> std::result::Result<InnerPolicy, InsideError> + Send + Sync;
+    dyn Fn(&[u8], usize) -> std::result::Result<InnerPolicy, InsideError> + Send + Sync;
 
 /// Ends all processes under the layer of a number.
 pub type EndLayer = dyn Fn(u32) + Send + Sync;
@@ -188,10 +193,10 @@ impl Inside {
         if self.stack.count() >= MOST_LAYERS {
             return Err(InsideError::TooMany);
         }
-        if self.stack.bytes() + bytes.len() > MOST_BYTES {
-            return Err(InsideError::TooLong);
-        }
-        let InnerPolicy { name, server, strict } = (serving.compile)(bytes)?;
+        let left = MOST_BYTES.checked_sub(self.stack.bytes() + TIMES * bytes.len());
+        let left = left.ok_or(InsideError::TooLong)?;
+        let policy = (serving.compile)(bytes, left)?;
+        let InnerPolicy { name, server, bytes: compiled, strict } = policy;
         let policy = KernelPolicy::new(&*server)?;
         self.settled.admits_inside(&*server, &policy, strict)?;
         let KernelPolicy { labels, rules, .. } = policy;
@@ -204,7 +209,7 @@ impl Inside {
             server,
             labels: Labels::new(rules).in_view(self.private.clone()),
             networks: Networks::new(&labels),
-            bytes: bytes.len(),
+            bytes: TIMES * bytes.len() + compiled,
         }));
         let mut inner = parts.inner;
         inner.push((number, InitialSid::Init.into()));

@@ -5,6 +5,7 @@ use crate::{
     manager::Request,
     subject::{LabelGeneration, has_stayed, label_generation, subject_of, watch},
 };
+use audit::Refusal;
 use avc::Hint;
 use flask::{Class, perm};
 use proc::path_of;
@@ -15,7 +16,7 @@ use rustix::{
 use std::{
     ffi::OsStr,
     os::fd::{AsFd as _, OwnedFd},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 use supervisor::Found;
 
@@ -100,19 +101,48 @@ pub fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto>> {
 }
 
 /// Whether `asker` may use what has no name and lies behind its `descriptor`, if it was found by
-/// one: whoever has it open may. A descriptor that is only a place (`O_PATH`) opens nothing, and
+/// one: whoever has it open may, and open it anew with `flags` if its own descriptor, or the one
+/// that the caller of Dewar has given, has that access. A descriptor that is only a place (`O_PATH`) opens nothing, and
 /// everybody gets one of what another process has open, from the kernel, without being asked about
 /// that process.
-pub fn allow_held(asker: Asker<'_>, descriptor: Option<i32>, object: &OwnedFd) -> Result<()> {
+pub fn allow_held(
+    asker: Asker<'_>,
+    descriptor: Option<i32>,
+    object: &OwnedFd,
+    flags: Option<OFlags>,
+) -> Result<()> {
+    let found_is = fstat(object)?;
+    if flags.is_some_and(|flags| !asker.state.given.allows(&found_is, flags)) {
+        return Err(asker.refuse(&other_end(&path_of(&asker.state.targets.tree, object)?)));
+    }
     let Some(fd) = descriptor.filter(|_| !asker.state.subjects.cannot_differ_yet()) else {
         return Ok(());
     };
     // What another thread puts at its number meanwhile is not what was found.
     let held = asker.duplicate(fd)?;
-    let (held_is, found_is) = (fstat(&held)?, fstat(object)?);
+    let held_is = fstat(&held)?;
     let is_same = (held_is.st_dev, held_is.st_ino) == (found_is.st_dev, found_is.st_ino);
-    let is_place = fcntl_getfl(&held)?.contains(OFlags::PATH);
-    if is_same && !is_place { Ok(()) } else { Err(Errno::ACCESS) }
+    let has = fcntl_getfl(&held)?;
+    let is_place = has.contains(OFlags::PATH);
+    // Another domain may have the other end of a pipe.
+    let gives = |flags: OFlags| {
+        let (has, wanted) = (has & OFlags::RWMODE, flags & OFlags::RWMODE);
+        has == OFlags::RDWR || has == wanted
+    };
+    if is_same && !is_place && flags.is_none_or(gives) { Ok(()) } else { Err(Errno::ACCESS) }
+}
+
+/// The refusal to open the other end of what was given.
+fn other_end(object: &Path) -> Refusal {
+    Refusal {
+        errno: Errno::ACCESS,
+        by: "the file object manager",
+        tclass: Class::FifoFile.name(),
+        missing: "open",
+        object: object.to_string_lossy().into_owned(),
+        reason: "the run was given one end of it, and this would be the other, which somebody outside has",
+        instead: "read what was given to be read, and write what was given to be written; a pipe of its own has both ends",
+    }
 }
 
 /// Whether a walk found a file of `/proc/PID` about which only the process is asked: one of [`OWN`]

@@ -90,7 +90,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
         own_loopback: false,
         strict: false,
         grows: false,
-        links: Vec::new(),
+        shown: Vec::new(),
     };
     let job = Job {
         request,

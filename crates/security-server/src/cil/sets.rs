@@ -28,9 +28,22 @@ pub(super) fn set(tree: &Tree, node: Node, sets: &mut dyn Sets) -> Result<BitSet
             "a string stands where a name or an expression is expected".to_owned(),
             "remove the quotes",
         )),
-        Item::List { .. } => list(tree, node, tree.list(node), sets),
+        Item::List { .. } if tree.nested.get() == MAX_NESTED => Err(Failure::wrong(
+            node,
+            "sets are nested too deep, with those that their names stand for".to_owned(),
+            "name fewer sets by each other",
+        )),
+        Item::List { .. } => {
+            tree.nested.set(tree.nested.get() + 1);
+            let value = list(tree, node, tree.list(node), sets);
+            tree.nested.set(tree.nested.get() - 1);
+            value
+        }
     }
 }
+
+/// Expressions inside of each other, also by the names in them: reading one takes stack.
+const MAX_NESTED: u32 = 400;
 
 /// The value of a list: an operator with its operands, or the union of all items.
 fn list(tree: &Tree, node: Node, items: &[Node], sets: &mut dyn Sets) -> Result<BitSet, Failure> {

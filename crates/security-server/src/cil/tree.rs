@@ -3,6 +3,7 @@
 use super::errors::{PolicyError, PolicyErrors, Sources};
 use super::words::{Word, Words};
 use crate::spelling;
+use std::cell::Cell;
 
 /// A word, a quoted string or a list, and where it stands.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,8 @@ pub(super) struct Tree {
     pub(super) words: Words,
     pub(super) sources: Sources,
     nodes: Vec<Node>,
+    /// Expressions over sets that are being read, one inside of the other.
+    pub(super) nested: Cell<u32>,
 }
 
 /// Lists that are nested deeper are refused: whatever walks a tree needs a bounded stack.
@@ -31,7 +34,12 @@ const MAX_DEPTH: usize = 200;
 
 impl Tree {
     pub(super) fn new() -> Self {
-        Self { words: Words::new(), sources: Sources::new(), nodes: Vec::new() }
+        Self {
+            words: Words::new(),
+            sources: Sources::new(),
+            nodes: Vec::new(),
+            nested: Cell::new(0),
+        }
     }
 
     /// The items of a list; none for a word.

@@ -14,7 +14,7 @@ use anyhow::{Context as _, bail};
 use confine::launch::{self, CommandStatus, Inherited, Limits};
 use monitor::{InnerPolicy, InsideError, visible};
 use profile::{Compiled, Documents, Hiding};
-use security_server::Server;
+use security_server::{Server, cil};
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
@@ -201,15 +201,20 @@ fn open() -> Result<UnixStream, AskError> {
     }
 }
 
-/// The policy that a process inside has sent, whom nobody trusts.
-pub(in crate::run) fn compile(bytes: &[u8]) -> Result<InnerPolicy, InsideError> {
+/// The policy that a process inside has sent, whom nobody trusts; it takes about `most` bytes at
+/// most.
+pub(in crate::run) fn compile(bytes: &[u8], most: usize) -> Result<InnerPolicy, InsideError> {
     let inner: Inner =
         serde_json::from_slice(bytes).map_err(|error| InsideError::Policy(error.to_string()))?;
     let files = [(POLICY_NAME, &inner.cil)];
-    let server = Server::from_cil(&files).map_err(|error| {
-        InsideError::Policy(format!("the policy does not compile: {}", visible(&error.to_string())))
-    })?;
-    Ok(InnerPolicy { name: name_of(&inner.name), server: Arc::new(server), strict: inner.strict })
+    let wrong = |error: String| {
+        InsideError::Policy(format!("the policy does not compile: {}", visible(&error)))
+    };
+    let policy = cil::compile_within(&files, most).map_err(|error| wrong(error.to_string()))?;
+    let bytes = policy.bytes();
+    let server = Server::new(policy).map_err(|error| wrong(error.to_string()))?;
+    let name = name_of(&inner.name);
+    Ok(InnerPolicy { name, server: Arc::new(server), bytes, strict: inner.strict })
 }
 
 /// A profile's name in that of a domain: of a path, the file's without its ending.
@@ -248,8 +253,28 @@ mod tests {
             br#"{"name":"x","strict":false,"cil":"","more":1}"#,
             b"\xff\xfe",
         ] {
-            assert!(compile(bytes).is_err(), "{}", String::from_utf8_lossy(bytes));
+            assert!(compile(bytes, usize::MAX).is_err(), "{}", String::from_utf8_lossy(bytes));
         }
+    }
+
+    #[test]
+    fn a_policy_that_stands_for_more_than_it_may_take_is_refused() {
+        let list = |name: &str, form: fn(usize) -> String| -> String {
+            format!("{name}{}", (0..500).map(form).collect::<String>())
+        };
+        let classes = list("(class file (read))", |n| format!("(class k{n} (p))"));
+        let order = list("(classorder (file", |n| format!(" k{n}")) + "))";
+        let map = list("(classmap m (x))", |n| format!("(classmapping m x (k{n} (p)))"));
+        let types = list("(typeattribute at)", |n| format!("(type t{n})"));
+        let cil = format!(
+            "{classes}{order}{map}{types}(typeattributeset at (all))(allow at self (m (x)))
+             (sid kernel)(sidorder (kernel))(sidcontext kernel (u r t0))(user u)(role r)(userrole u r)(roletype r t0)"
+        );
+        let sent = serde_json::to_vec(&Inner { name: "x".into(), strict: false, cil }).unwrap();
+        let error = compile(&sent, 16 << 20).err().expect("it is refused").to_string();
+        assert!(error.contains("take more memory"), "{error}");
+        let taken = compile(&sent, 64 << 20).unwrap();
+        assert!(taken.bytes > 16 << 20, "{}", taken.bytes);
     }
 
     use proptest::prelude::*;
@@ -281,7 +306,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_sent_is_answered(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
-            prop_assert!(compile(&bytes).is_err());
+            prop_assert!(compile(&bytes, usize::MAX).is_err());
         }
 
         #[test]
@@ -290,7 +315,7 @@ mod tests {
         ) {
             let sent = serde_json::to_vec(&Inner { name, strict, cil: words.concat() }).unwrap();
             // Whether it is one is the compiler's affair.
-            if let Err(error) = compile(&sent) {
+            if let Err(error) = compile(&sent, usize::MAX) {
                 prop_assert!(!error.to_string().chars().any(|c| c.is_control() && c != '\n'));
             }
         }

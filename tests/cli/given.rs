@@ -1,0 +1,70 @@
+//! What the caller has left open is given as it is: one end of a pipe without the other.
+
+use crate::ask::{Home, text};
+use std::{
+    fs,
+    io::{self, Write as _},
+    process::{Command, Stdio},
+};
+
+/// Tries to have the other end of what it was given, and both of a pipe of its own.
+const TRIES: &str = r#"
+import os, sys
+def tries(name, fd, flags):
+    try:
+        os.close(os.open(f'/proc/self/fd/{fd}', flags | os.O_NONBLOCK))
+        print(name, 'opened', file=log)
+    except OSError as error:
+        print(name, error.strerror, file=log)
+log = open('log', 'w')
+tries('input to write', 0, os.O_WRONLY); tries('input for both', 0, os.O_RDWR); tries('input to read', 0, os.O_RDONLY)
+tries('output to read', 1, os.O_RDONLY); tries('output to write', 1, os.O_WRONLY)
+tries('memory to write', 7, os.O_WRONLY); tries('memory to read', 7, os.O_RDONLY)
+mine, other = os.pipe()
+tries('own to write', mine, os.O_WRONLY); tries('own to read', other, os.O_RDONLY)
+"#;
+
+#[test]
+fn a_run_has_one_end_of_a_pipe_that_it_was_given_and_both_of_its_own() {
+    let home = Home::new();
+    let work = home.path().join("work");
+    fs::write(work.join("tries.py"), TRIES).unwrap();
+    let domains =
+        "extends = 'workspace'\n[domains.tool]\nexec = ['/usr/bin/git']\nfrom = ['main']\n";
+    fs::write(home.path().join("domains.toml"), domains).unwrap();
+    for (profile, mode) in [("workspace", "all"), ("workspace", "fast"), ("../domains.toml", "all")]
+    {
+        let (input, mut to_input) = io::pipe().unwrap();
+        let (_from_output, output) = io::pipe().unwrap();
+        to_input.write_all(b"x").unwrap();
+        let program = test_support::dewar().display();
+        // Memory that is open there to be read.
+        let script = format!(
+            "import os; m = os.memfd_create('m'); r = os.open(f'/proc/self/fd/{{m}}', os.O_RDONLY); os.dup2(r, 7); \
+             os.execv('{program}', 'dewar run -q --no-daemon -p {profile} --mode {mode} -- /usr/bin/python3 tries.py'.split())"
+        );
+        let mut command = Command::new("python3");
+        command.args(["-c", &script]).current_dir(&work).env("HOME", home.path());
+        command.env("XDG_STATE_HOME", home.path().join("state"));
+        let command = command.stdin(input).stdout(output).stderr(Stdio::piped());
+        let said = command.spawn().unwrap().wait_with_output().unwrap();
+        let log = fs::read_to_string(work.join("log")).unwrap_or_default();
+        let refused = "Permission denied";
+        // In mode `fast` the kernel opens what is only read.
+        let reads = if mode == "fast" { "opened" } else { refused };
+        let want = format!(
+            "input to write {refused}\ninput for both {refused}\ninput to read opened\n\
+             output to read {reads}\noutput to write opened\nmemory to write {refused}\nmemory to read opened\n\
+             own to write opened\nown to read opened\n"
+        );
+        let want = match profile {
+            // Between domains one end is not the other.
+            "workspace" => want,
+            _ => want.replace(
+                "own to write opened\nown to read opened",
+                &format!("own to write {refused}\nown to read {refused}"),
+            ),
+        };
+        assert_eq!(log, want, "{profile} {mode}: {}", text(&said.stderr));
+    }
+}
