@@ -61,8 +61,8 @@ pub struct Request {
     /// What no list grants stays in the view, as it may be granted while it runs; what is hidden
     /// does not.
     pub grows: bool,
-    /// What the view keeps, though policy does not grant it: symbolic links on the ways by which the
-    /// caller calls directories of the run, and what must not seem to be gone.
+    /// What the view keeps, though policy does not grant it: symbolic links on the ways by which
+    /// the caller calls directories of the run, and what must not seem to be gone.
     pub shown: Vec<PathBuf>,
 }
 

@@ -170,8 +170,8 @@ fn list(names: Names) -> anyhow::Result<Vec<String>> {
     })
 }
 
-/// The newest runs, first those that go on, then those that have `ended` if these are wanted. A name
-/// stands for the newest run that has it.
+/// The newest runs, first those that go on, then those that have `ended` if these are wanted. A
+/// name stands for the newest run that has it.
 fn runs(ended: bool) -> anyhow::Result<Vec<String>> {
     let going_on = Run::all()?.into_iter().rev().map(|run| run.status);
     let going_on = going_on.map(|it| (it.id, it.name, it.command));

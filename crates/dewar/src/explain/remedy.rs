@@ -9,7 +9,7 @@ use crate::{
     run::Denial,
 };
 use flask::domain_of;
-use learn::Scope;
+use learn::{Scope, is_made_up};
 use monitor::{Record, visible};
 use profile::{Kept, Variables};
 use std::{collections::BTreeSet, net::SocketAddr, path::Path};
@@ -25,7 +25,8 @@ pub(super) fn made_first(denial: &Denial) -> Option<String> {
     // Who makes a link, or moves something there, fails where it is already.
     let is_exclusive = ["symlink", "link", "rename"].iter().any(|it| record.call.starts_with(it));
     let is_kept = kept(denial).is_some_and(|(_, place)| place == record.object);
-    let is_odd = unnameable(&record.object).is_some();
+    // Or nobody knows what it will be called next.
+    let is_odd = unnameable(&record.object).is_some() || is_made_up(name);
     if is_kept || is_odd || is_exclusive || domain_of(&record.scontext).contains('/') {
         return None;
     }
@@ -34,12 +35,22 @@ pub(super) fn made_first(denial: &Denial) -> Option<String> {
         let line = made_by_dewar(record).filter(|_| in_narrow_directory(record))?;
         return Some(format!("{domain}{line}, which makes it before the run"));
     }
+    if let Some(file) = replaced(&record.object) {
+        let line = entry("files.write", &format!("{}{{,.*}}", literal(file)));
+        return Some(format!("as it takes the place of `{}`: {domain}{line}", visible(file)));
+    }
     let line = entry("files.write", &literal(&record.object));
     match Path::new(&record.object).symlink_metadata() {
         // It was there, and not in the run's view; or somebody has made it since.
         Ok(_) => Some(format!("as `{}` is there: {domain}{line}", visible(name))),
         Err(_) => Some(format!("make `{}` yourself, and {domain}{line}", visible(name))),
     }
+}
+
+/// The file beside whose name something was to be made, such as its lock: `PATH` of `PATH.lock`.
+fn replaced(path: &str) -> Option<&str> {
+    let (file, _) = path.rsplit_once('.')?;
+    Path::new(file).is_file().then_some(file)
 }
 
 fn in_narrow_directory(record: &Record) -> bool {

@@ -79,6 +79,22 @@ fn a_directory_that_was_to_be_made_is_granted_by_a_line_that_makes_it() {
 }
 
 #[test]
+fn what_takes_the_place_of_a_file_is_granted_beside_it_and_never_made_by_hand() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("config");
+    std::fs::write(&file, "").unwrap();
+    let file = file.display().to_string();
+    for (object, want) in [
+        (format!("{file}.lock"), format!("files.write = [\"{file}{{,.*}}\"]")),
+        (format!("{}/sedlCpW8s", place.path().display()), String::new()),
+    ] {
+        let denials = vec![denial("dir", &["add_name"], &object)];
+        let text = plain(&RunRecord { denials, ..RunRecord::default() }).unwrap();
+        assert!(text.contains(&want) && !text.contains("yourself"), "{text}");
+    }
+}
+
+#[test]
 fn a_host_that_the_command_names_is_suggested_in_the_place_of_a_name_server() {
     let denials = vec![denial("endpoint", &["name_connect"], "192.0.2.53:53/udp")];
     let command = vec!["curl".into(), "https://pypi.org/simple/".into()];

@@ -1,8 +1,9 @@
 //! `dewar init claude|codex`: coding agents whose shell commands run under Dewar.
 //!
 //! Both call a hook before a tool runs, which may rewrite the call: `dewar init hook` makes
-//! `dewar run -p PROFILE --workspace PROJECT -- bash -c COMMAND` of the command. What the agent does itself, such as
-//! writing files, is no command; to hold that, too, run the agent: `dewar run -p agent -- claude`.
+//! `dewar run -p PROFILE --workspace PROJECT -- bash -c COMMAND` of the command. What the agent
+//! does itself, such as writing files, is no command; to hold that, too, run the agent:
+//! `dewar run -p agent -- claude`.
 
 use crate::{
     failure::Usage,

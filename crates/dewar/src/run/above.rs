@@ -1,6 +1,6 @@
 //! A workspace that is a part of something: of a project, whose top lies above it, or of a
-//! repository of Git that lies elsewhere. It is out of reach, and programs that look for it say that
-//! there is none.
+//! repository of Git that lies elsewhere. It is out of reach, and programs that look for it say
+//! that there is none.
 
 use super::RunRequest;
 use learn::Judge;

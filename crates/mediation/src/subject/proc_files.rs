@@ -102,9 +102,9 @@ pub fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto>> {
 
 /// Whether `asker` may use what has no name and lies behind its `descriptor`, if it was found by
 /// one: whoever has it open may, and open it anew with `flags` if its own descriptor, or the one
-/// that the caller of Dewar has given, has that access. A descriptor that is only a place (`O_PATH`) opens nothing, and
-/// everybody gets one of what another process has open, from the kernel, without being asked about
-/// that process.
+/// that the caller of Dewar has given, has that access. A descriptor that is only a place
+/// (`O_PATH`) opens nothing, and everybody gets one of what another process has open, from the
+/// kernel, without being asked about that process.
 pub fn allow_held(
     asker: Asker<'_>,
     descriptor: Option<i32>,
