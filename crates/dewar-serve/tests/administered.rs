@@ -207,7 +207,8 @@ fn a_hangup_brings_other_limits_and_plugins_into_force_and_mistakes_change_nothi
     assert_eq!((post(50), post(500)), (200, 413));
     fs::write(server.place().join("echo.e"), "long handle(").unwrap();
     let limits = format!("[limits]\nbody_bytes = 100\n{body}");
-    server.reload(&limits, "plugin `echo` stays as it was");
+    let wrong = server.reload(&limits, "everything stays as it was");
+    assert!(wrong.contains("/echo.e`: "), "{wrong}");
     assert_eq!((post(50), post(500)), (200, 413));
     fs::write(server.place().join("echo.e"), echo).unwrap();
     let wrong = server.reload(&format!("[limits]\nbody_bytes = 'many'\n{body}"), "stays as it was");

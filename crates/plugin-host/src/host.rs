@@ -4,13 +4,15 @@ use crate::{
     access_check::AccessCheck,
     cache::Cache,
     call_failure::CallFailure,
-    compile::{Compiler, Loaded},
+    compile::{Code, Compiler, Loaded},
     denial::{Denial, Journal},
+    limits::Limits,
     objects::Labels,
     plugin::{Plugin, PluginInfo, Shared},
     session::Session,
     spec::{LoadError, PluginSpec},
     sys::Trusted,
+    target::Target,
     version::Version,
 };
 use arc_swap::ArcSwap;
@@ -29,7 +31,19 @@ pub struct PluginHost {
     access: Arc<AccessCheck>,
     labels: Arc<Labels>,
     own: Sid,
-    plugins: RwLock<HashMap<String, Arc<Entry>>>,
+    plugins: RwLock<Entries>,
+}
+
+type Entries = HashMap<String, Arc<Entry>>;
+
+/// A plugin that is compiled and linked, and not loaded yet.
+pub struct Prepared {
+    name: String,
+    sid: Sid,
+    target: Target,
+    limits: Limits,
+    code: Code,
+    loaded: Loaded,
 }
 
 struct Entry {
@@ -71,16 +85,12 @@ impl PluginHost {
     ///
     /// [`LoadError`]; nothing is loaded then.
     pub fn load(&self, spec: &PluginSpec<'_>) -> Result<Loaded, LoadError> {
-        let shared = Arc::new(Shared::default());
-        let (version, loaded) = self.prepare(spec, &shared, 1)?;
+        let prepared = self.prepared(spec, &self.server, &self.access)?;
         let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
         if plugins.contains_key(spec.name) {
             return Err(LoadError::Name(format!("there is already a plugin `{}`", spec.name)));
         }
-        shared.newest.store(version.number, Relaxed);
-        let version = ArcSwap::from_pointee(version);
-        plugins.insert(spec.name.to_owned(), Arc::new(Entry { version, shared }));
-        Ok(loaded)
+        Ok(self.put_among(&mut plugins, prepared))
     }
 
     /// Puts new code in the place of a plugin's. Calls that run finish on the old code; what the
@@ -90,20 +100,39 @@ impl PluginHost {
     ///
     /// [`LoadError`]; the old code stays then.
     pub fn replace(&self, spec: &PluginSpec<'_>) -> Result<Loaded, LoadError> {
-        let entry = self.entry(spec.name).ok_or_else(|| {
-            LoadError::Name(format!("there is no plugin `{}` to replace", spec.name))
-        })?;
-        let before = entry.version.load_full();
-        let (version, loaded) = self.prepare(spec, &entry.shared, before.number + 1)?;
-        if version.plugin.sid != before.plugin.sid {
+        let missing = || LoadError::Name(format!("there is no plugin `{}` to replace", spec.name));
+        self.entry(spec.name).ok_or_else(missing)?;
+        let prepared = self.prepared(spec, &self.server, &self.access)?;
+        let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
+        let before = plugins.get(spec.name).ok_or_else(missing)?;
+        if before.version.load().plugin.sid != prepared.sid {
             // It would find what another subject has kept.
             let why = format!("`{}` has another label: unload it first", spec.name);
             return Err(LoadError::Name(why));
         }
-        let number = version.number;
-        entry.version.store(Arc::new(version));
-        entry.shared.newest.store(number, Relaxed);
-        Ok(loaded)
+        Ok(self.put_among(&mut plugins, prepared))
+    }
+
+    /// Compiles and links a plugin for [`PluginHost::put`], when `policy` holds: that knows its
+    /// label, and lets the host load it. Nobody calls it yet.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`].
+    pub fn prepare(
+        &self,
+        spec: &PluginSpec<'_>,
+        policy: &Arc<dyn SecurityServer>,
+    ) -> Result<Prepared, LoadError> {
+        let avc = Avc::new(Arc::clone(policy));
+        self.prepared(spec, policy, &AccessCheck { avc, journal: Journal::default() })
+    }
+
+    /// Loads what was prepared, with its label as the policy that holds now has it. Code of the
+    /// same name and label is replaced, a plugin of another label unloaded first.
+    pub fn put(&self, prepared: Prepared, sid: Sid) {
+        let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
+        self.put_among(&mut plugins, Prepared { sid, ..prepared });
     }
 
     /// Forgets a plugin and what it kept. Calls that run finish; sessions end. Whether there was
@@ -229,38 +258,70 @@ impl PluginHost {
         plugins.get(name).cloned()
     }
 
-    fn prepare(
+    fn prepared(
         &self,
         spec: &PluginSpec<'_>,
-        shared: &Arc<Shared>,
-        number: u64,
-    ) -> Result<(Version, Loaded), LoadError> {
-        let sid = self
-            .server
+        policy: &Arc<dyn SecurityServer>,
+        access: &AccessCheck,
+    ) -> Result<Prepared, LoadError> {
+        let sid = policy
             .context_to_sid(spec.context)
             .map_err(|error| LoadError::Label { context: spec.context.to_owned(), error })?;
-        let trusted = self.may_load(spec, sid)?;
+        let trusted = self.may_load(spec, sid, access)?;
         let (code, loaded) = self.compiler.compile(spec, trusted)?;
-        let plugin = Arc::new(Plugin {
+        let name = spec.name.to_owned();
+        let prepared =
+            Prepared { name, sid, target: spec.target, limits: spec.limits, code, loaded };
+        // One instance shows that the interface is there.
+        let trial = self.plugin(&prepared, &Arc::default());
+        prepared.code.instantiate(&trial).map_err(|error| LoadError::Interface {
             name: spec.name.to_owned(),
-            sid,
-            limits: spec.limits,
+            what: error.to_string(),
+        })?;
+        Ok(prepared)
+    }
+
+    fn plugin(&self, prepared: &Prepared, shared: &Arc<Shared>) -> Arc<Plugin> {
+        Arc::new(Plugin {
+            name: prepared.name.clone(),
+            sid: prepared.sid,
+            limits: prepared.limits,
             access: Arc::clone(&self.access),
             labels: Arc::clone(&self.labels),
             shared: Arc::clone(shared),
-        });
-        let idle_quota = self.compiler.idle_quota(spec.target);
-        let version =
-            Version::new(plugin, code, (spec.target, number), idle_quota).map_err(|error| {
-                LoadError::Interface { name: spec.name.to_owned(), what: error.to_string() }
-            })?;
-        Ok((version, loaded))
+        })
     }
 
-    fn may_load(&self, spec: &PluginSpec<'_>, tsid: Sid) -> Result<Trusted, LoadError> {
+    fn put_among(&self, plugins: &mut Entries, prepared: Prepared) -> Loaded {
+        let is_same = |entry: &&Arc<Entry>| entry.version.load().plugin.sid == prepared.sid;
+        let same = plugins.get(&prepared.name).filter(is_same).cloned();
+        let shared = same.as_ref().map_or_else(Arc::default, |entry| Arc::clone(&entry.shared));
+        let number = same.as_ref().map_or(1, |entry| entry.version.load().number + 1);
+        let plugin = self.plugin(&prepared, &shared);
+        let Prepared { name, target, code, loaded, .. } = prepared;
+        let idle_quota = self.compiler.idle_quota(target);
+        let version = Arc::new(Version::new(plugin, code, (target, number), idle_quota));
+        if let Some(entry) = same {
+            entry.version.store(version);
+        } else {
+            let entry = Entry { version: ArcSwap::new(version), shared: Arc::clone(&shared) };
+            if let Some(other) = plugins.insert(name, Arc::new(entry)) {
+                other.shared.gone.store(true, Relaxed);
+            }
+        }
+        shared.newest.store(number, Relaxed);
+        loaded
+    }
+
+    fn may_load(
+        &self,
+        spec: &PluginSpec<'_>,
+        tsid: Sid,
+        access: &AccessCheck,
+    ) -> Result<Trusted, LoadError> {
         let question = Question { ssid: self.own, tsid, tclass: Class::Plugin };
         let (requested, permission) = spec.target.permission();
-        let granted = self.access.allows(spec.name, question, requested, &Hint::default(), || None);
+        let granted = access.allows(spec.name, question, requested, &Hint::default(), || None);
         let denied = || LoadError::Denied { plugin: spec.name.to_owned(), permission };
         granted.then(Trusted::by_policy).ok_or_else(denied)
     }

@@ -80,7 +80,7 @@ pub use cache::{Cache, CacheError, CachedCode};
 pub use call_failure::CallFailure;
 pub use compile::Loaded;
 pub use denial::Denial;
-pub use host::PluginHost;
+pub use host::{PluginHost, Prepared};
 pub use interface::{
     EACCES, EBADF, ECONNREFUSED, EINVAL, EIO, EMFILE, ENOENT, ENOSPC, HOST_DECLARATIONS,
 };

@@ -37,20 +37,16 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// A version of which one instance was made, which shows that the interface is there.
     pub(crate) fn new(
         plugin: Arc<Plugin>,
         code: Code,
         (target, number): (Target, u64),
         idle_quota: &Arc<Quota>,
-    ) -> Result<Self, CallFailure> {
-        let first = code.instantiate(&plugin)?;
-        let idle =
-            Mutex::new(idle_quota.take().map(|permit| (first, permit)).into_iter().collect());
-        let idle_quota = Arc::clone(idle_quota);
+    ) -> Self {
+        let (idle, idle_quota) = (Mutex::default(), Arc::clone(idle_quota));
         let (host_hint, faults_in_a_row) = (Hint::default(), AtomicU32::new(0));
         let quarantined = AtomicBool::new(plugin.limits.faults == 0);
-        Ok(Self {
+        Self {
             plugin,
             target,
             number,
@@ -61,7 +57,7 @@ impl Version {
             faults_in_a_row,
             suspects: Suspects::default(),
             quarantined,
-        })
+        }
     }
 
     pub(crate) fn is_quarantined(&self) -> bool {

@@ -47,19 +47,6 @@ pub enum ManagerError {
     Reload(String),
 }
 
-/// A policy that can be taken: all its rules can be read, and all `contexts` are labels in it.
-pub(crate) fn prepared<'c>(
-    files: &[(String, String)],
-    contexts: impl Iterator<Item = &'c str>,
-) -> Result<Policy, ManagerError> {
-    let trial = security_server::Server::from_cil(files)?;
-    rules(&trial)?;
-    for context in contexts {
-        trial.context_to_sid(context)?;
-    }
-    Ok(security_server::cil::compile(files)?)
-}
-
 /// Something that was denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Denied {
@@ -121,6 +108,23 @@ impl Manager {
     pub(crate) fn file(&self, path: &Path) -> Sid {
         let rules = Arc::clone(&self.rules.lock().unwrap_or_else(PoisonError::into_inner).1);
         rules.sid(path, FileKind::File)
+    }
+
+    /// A policy that can be taken, and a server with it: all its rules can be read, and all
+    /// `contexts` are labels in it.
+    pub(crate) fn prepared<'c>(
+        &self,
+        files: &[(String, String)],
+        contexts: impl Iterator<Item = &'c str>,
+    ) -> Result<(Policy, Arc<dyn SecurityServer>), ManagerError> {
+        let (policy, trial) = (security_server::cil::compile(files)?, self.server.fork());
+        let taken = trial.reload(policy.clone());
+        taken.map_err(|error| ManagerError::Reload(error.to_string()))?;
+        rules(&trial)?;
+        for context in contexts {
+            trial.context_to_sid(context)?;
+        }
+        Ok((policy, Arc::new(trial)))
     }
 
     /// A new policy holds.

@@ -1,8 +1,10 @@
 //! The plugins of a server: by name, with what they are for.
 
+mod follow;
+
 use crate::{
     complaints::Complaints,
-    config::{Config, ConfigError, Kind, PluginConfig},
+    config::{ConfigError, Kind, PluginConfig},
     counters::PluginCounters,
     manager::{Manager, ManagerError},
 };
@@ -189,11 +191,6 @@ impl Plugins {
         self.all.load_full()
     }
 
-    /// Whether a plugin was unloaded.
-    pub(crate) fn is_gone(&self, plugin: &Plugin) -> bool {
-        !self.all().iter().any(|it| it.name == plugin.name)
-    }
-
     /// All of them, for one worker.
     pub(crate) fn bindings(&self) -> Arc<Bindings> {
         Arc::new(Bindings::new(&self.all.load()))
@@ -222,44 +219,33 @@ impl Plugins {
             }
             _ => config.check(name)?,
         }
-        let rival = all.iter().find(|it| {
-            it.name != name
-                && config.kind != Kind::Headers
-                && it.config.kind != Kind::Headers
-                && config.route.is_some()
-                && it.config.route == config.route
-        });
-        if let Some(rival) = rival {
-            return Err(PluginError::Name(format!("`{}` has this route", rival.name)));
-        }
-        let context = config.label.as_deref().unwrap_or(PLUGIN_CONTEXT);
+        no_rival(name, config, all.iter().map(|it| (it.name.as_str(), &it.config)))?;
         let text = Text::of(name, source)?;
-        let spec = PluginSpec {
-            target: config.target()?,
-            limits: config.limits(),
-            ..text.spec(name, context)
-        };
-        let sid = self.manager.sid(context)?;
+        let spec = text.spec(name, config)?;
+        let sid = self.manager.sid(spec.context)?;
         let loaded =
             if before.is_some() { self.host.replace(&spec)? } else { self.host.load(&spec)? };
         if before.is_none_or(|before| before.config != *config) {
-            let id = *next;
-            *next += 1;
-            let counters = (0..self.workers).map(|_| PluginCounters::default()).collect();
-            let plugin = Plugin {
-                id,
-                name: name.to_owned(),
-                config: config.clone(),
-                sid,
-                counters,
-                complaints: Complaints::default(),
-            };
+            let plugin = self.plugin(&mut next, (name, config), sid);
             let mut all: Vec<_> = all.iter().filter(|it| it.name != name).cloned().collect();
-            all.push(Arc::new(plugin));
+            all.push(plugin);
             self.install(all);
         }
         let remarks = loaded.remarks.iter().map(rendered);
         Ok(remarks.chain(loaded.cache_warning).collect::<Vec<_>>().join("\n"))
+    }
+
+    fn plugin(
+        &self,
+        next: &mut u32,
+        (name, config): (&str, &PluginConfig),
+        sid: Sid,
+    ) -> Arc<Plugin> {
+        let id = *next;
+        *next += 1;
+        let counters = (0..self.workers).map(|_| PluginCounters::default()).collect();
+        let (name, config, complaints) = (name.to_owned(), config.clone(), Complaints::default());
+        Arc::new(Plugin { id, name, config, sid, counters, complaints })
     }
 
     /// Reads a plugin's file and puts it.
@@ -269,43 +255,8 @@ impl Plugins {
         config: &PluginConfig,
         path: &Path,
     ) -> Result<String, PluginError> {
-        let read = |error| PluginError::Read { path: path.to_owned(), error };
-        let size = fs::metadata(path).map_err(read)?.len();
-        if size > MAX_FILE {
-            return Err(read(io::ErrorKind::FileTooLarge.into()));
-        }
-        let mut source = fs::read(path).map_err(read)?;
-        if path.extension().is_some_and(|end| end == "wat") {
-            let module = wat::parse_bytes(&source).map(|module| module.into_owned());
-            source = module.map_err(|error| PluginError::Text(error.to_string()))?;
-        }
-        self.put(name, config, &source, None).map_err(|error| match error {
-            error @ (PluginError::Load(_) | PluginError::Text(_)) => {
-                PluginError::File { path: path.to_owned(), error: Box::new(error) }
-            }
-            error => error,
-        })
-    }
-
-    /// Makes the plugins those that `config` names; what went wrong with which. Those that were
-    /// loaded by hand stay.
-    pub(crate) fn follow(&self, config: &Config, before: Option<&Config>) -> Vec<String> {
-        let mut wrong = Vec::new();
-        for name in before.iter().flat_map(|before| before.plugins.keys()) {
-            if !config.plugins.contains_key(name) {
-                self.remove(name);
-            }
-        }
-        for (name, plugin) in &config.plugins {
-            match self.put_file(name, plugin, &config.path(&plugin.file)) {
-                Ok(_) => {}
-                Err(error) if self.all().iter().any(|it| it.name == *name) => {
-                    wrong.push(format!("{error}\nplugin `{name}` stays as it was"));
-                }
-                Err(error) => wrong.push(error.to_string()),
-            }
-        }
-        wrong
+        let source = read(path)?;
+        self.put(name, config, &source, None).map_err(|error| in_file(path, error))
     }
 
     /// Unloads a plugin; whether there was one. Requests that it is answering are answered.
@@ -320,6 +271,47 @@ impl Plugins {
     fn install(&self, all: Vec<Arc<Plugin>>) {
         self.all.store(Arc::new(all));
         self.generation.fetch_add(1, Relaxed);
+    }
+}
+
+/// Fails if another of `others` has the route of a plugin.
+fn no_rival<'o>(
+    name: &str,
+    config: &PluginConfig,
+    mut others: impl Iterator<Item = (&'o str, &'o PluginConfig)>,
+) -> Result<(), PluginError> {
+    let rival = others.find(|(other, its)| {
+        *other != name
+            && config.kind != Kind::Headers
+            && its.kind != Kind::Headers
+            && config.route.is_some()
+            && its.route == config.route
+    });
+    rival.map_or(Ok(()), |(rival, _)| Err(PluginError::Name(format!("`{rival}` has this route"))))
+}
+
+/// What a plugin's file holds; a module that is written as text, as bytes.
+fn read(path: &Path) -> Result<Vec<u8>, PluginError> {
+    let read = |error| PluginError::Read { path: path.to_owned(), error };
+    let size = fs::metadata(path).map_err(read)?.len();
+    if size > MAX_FILE {
+        return Err(read(io::ErrorKind::FileTooLarge.into()));
+    }
+    let source = fs::read(path).map_err(read)?;
+    if path.extension().is_none_or(|end| end != "wat") {
+        return Ok(source);
+    }
+    let module = wat::parse_bytes(&source).map(|module| module.into_owned());
+    module.map_err(|error| PluginError::Text(error.to_string()))
+}
+
+/// What is wrong with a plugin, told by its file.
+fn in_file(path: &Path, error: PluginError) -> PluginError {
+    match error {
+        error @ (PluginError::Load(_) | PluginError::Text(_)) => {
+            PluginError::File { path: path.to_owned(), error: Box::new(error) }
+        }
+        error => error,
     }
 }
 
@@ -338,13 +330,14 @@ impl<'s> Text<'s> {
         text.map(Self::ECode).map_err(|_| PluginError::Text(name.to_owned()))
     }
 
-    fn spec(&self, name: &'s str, context: &'s str) -> PluginSpec<'s> {
-        let spec = PluginSpec::new(name, context, "");
+    fn spec(&self, name: &'s str, config: &'s PluginConfig) -> Result<PluginSpec<'s>, ConfigError> {
+        let (target, limits) = (config.target()?, config.limits());
         let source = match *self {
             Self::Wasm(module) => Source::Wasm(module),
             Self::ECode(text) => Source::Text(text),
         };
-        PluginSpec { source, ..spec }
+        let context = config.label.as_deref().unwrap_or(PLUGIN_CONTEXT);
+        Ok(PluginSpec { source, target, limits, ..PluginSpec::new(name, context, "") })
     }
 }
 

@@ -83,7 +83,7 @@ impl Server {
         let counters = (0..2 * workers).map(|_| Counters::default()).collect();
         let shared = Arc::new(Shared {
             site: ArcSwap::from_pointee(site),
-            generation: AtomicU64::new(1),
+            generation: AtomicU64::new(2),
             manager,
             plugins,
             tls,
@@ -130,7 +130,7 @@ impl Server {
     }
 
     /// Follows a new configuration: everything but where it listens, how many threads it has, and
-    /// the sockets for administration. Requests under way are answered as before. What could not be
+    /// the sockets for administration. All of it comes into force in one step. What could not be
     /// followed, in words.
     ///
     /// # Errors
@@ -153,15 +153,17 @@ impl Server {
         })?;
         // Everything that may fail comes before the first change.
         let labels = config.listen.iter().flat_map(Listen::contexts);
-        let policy = manager::prepared(&policy_files(&config, &root)?, labels)?;
+        let (policy, trial) = shared.manager.prepared(&policy_files(&config, &root)?, labels)?;
+        let plugins = shared.plugins.following(&config, &before.config, &trial)?;
         let site = site(config, &shared.manager, &shared.images)?;
         let acceptors = Acceptors::new(&site.config, &shared.manager)?;
+        let changing = shared.change();
         let seqno = shared.manager.reload(policy)?;
         shared.plugins.host.reset(seqno);
         shared.tls.store(Arc::new(acceptors));
-        left.extend(shared.plugins.follow(&site.config, Some(&before.config)));
         shared.site.store(Arc::new(site));
-        shared.generation.fetch_add(1, Relaxed);
+        plugins.install();
+        drop(changing);
         self.wakes.iter().for_each(Wake::wake);
         Ok(left)
     }

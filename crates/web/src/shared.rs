@@ -10,8 +10,12 @@ use std::{
     io,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicU64, AtomicUsize,
+            Ordering::{AcqRel, Acquire, Relaxed},
+        },
     },
+    thread,
     time::Instant,
 };
 
@@ -27,6 +31,7 @@ pub(crate) struct Site {
 /// What all threads of a server share.
 pub(crate) struct Shared {
     pub(crate) site: ArcSwap<Site>,
+    /// Odd while site, plugins and policy change.
     pub(crate) generation: AtomicU64,
     pub(crate) manager: Arc<Manager>,
     pub(crate) plugins: Plugins,
@@ -43,9 +48,32 @@ pub(crate) struct Shared {
     pub(crate) complaints: Mutex<Vec<String>>,
 }
 
+/// Site, plugins and policy change until this is dropped.
+pub(crate) struct Changing<'s>(&'s AtomicU64);
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, AcqRel);
+    }
+}
+
 impl Shared {
+    /// Which site, plugins and policy hold. Whoever asks while they change waits, so that one
+    /// answer is made by all of the old ones or all of the new.
     pub(crate) fn generation(&self) -> u64 {
-        self.generation.load(Relaxed)
+        loop {
+            let generation = self.generation.load(Acquire);
+            if generation.is_multiple_of(2) {
+                return generation;
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// One at a time.
+    pub(crate) fn change(&self) -> Changing<'_> {
+        self.generation.fetch_add(1, AcqRel);
+        Changing(&self.generation)
     }
 
     /// Whether there is room for one more connection, which is then counted.

@@ -18,10 +18,14 @@ impl Responder {
         // One path, however a client writes it: or it would choose who sees its answer.
         let path = path::decode(ask.path().as_bytes()).map(|target| target.path);
         let path = [b"/".as_slice(), path.unwrap_or_default().as_slice(), b"/"].concat();
+        let fields = self.fields.clone();
         for binding in bindings.by_head(&path, &media) {
             if let Err(failure) = self.rewrite(ask, &answer, binding) {
-                if failure.0 == 503 && self.shared.plugins.is_gone(binding) {
-                    continue;
+                if failure.0 == 503 && self.is_outdated() {
+                    // It was unloaded meanwhile: those that are there now see the answer as it was.
+                    self.refresh();
+                    self.fields = fields;
+                    return self.with_heads(ask, answer);
                 }
                 if let Body::Reply(lease, _) = answer.body {
                     self.pool.give_back(lease);

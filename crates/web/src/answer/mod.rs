@@ -8,6 +8,7 @@ mod transform;
 
 use crate::{
     clock::Dates,
+    config::Kind,
     counters::Counters,
     files::Served,
     http::{head::Refusal, reason},
@@ -163,16 +164,17 @@ impl Responder {
 
     /// The answer.
     pub(crate) fn respond(&mut self, ask: &Ask<'_>) -> Answer {
-        self.fields.clear();
-        let mut answered = self.answer(ask);
-        // A plugin that is not there any more was unloaded since this worker looked last: then this
-        // request is one of those that come after it.
-        if matches!(answered, Err(Failure(503))) && self.is_outdated() {
-            self.fields.clear();
+        let mut answered = self.attempt(ask);
+        // It was made by what held before, or by some of both: then this request is one of those
+        // that come after the change. A handler that was there is not called again.
+        let may_repeat = match &answered {
+            Ok(answer) => answer.plugin.as_ref().is_none_or(|it| it.config.kind != Kind::Handler),
+            Err(Failure(status)) => *status == 503,
+        };
+        if may_repeat && self.is_outdated() {
             self.refresh();
-            answered = self.answer(ask);
+            answered = self.attempt(ask);
         }
-        let answered = answered.and_then(|answer| self.with_heads(ask, answer));
         let mut answer = answered.unwrap_or_else(|Failure(status)| self.failure(status));
         if ask.is_head()
             && let Body::Reply(lease, _) = std::mem::replace(&mut answer.body, Body::Empty)
@@ -180,6 +182,12 @@ impl Responder {
             self.pool.give_back(lease);
         }
         answer
+    }
+
+    fn attempt(&mut self, ask: &Ask<'_>) -> Result<Answer, Failure> {
+        self.fields.clear();
+        let answer = self.answer(ask)?;
+        self.with_heads(ask, answer)
     }
 
     /// The answer to what cannot be read.
