@@ -186,3 +186,32 @@ fn a_refused_head_has_no_content_over_http_2() {
     assert_eq!(h2::answer(&mut client, 1), (400, Vec::new()));
     server.end();
 }
+
+#[test]
+fn pages_of_directories_that_one_client_does_not_take_count_as_its_own() {
+    let mut site = site();
+    (site.config.list, site.config.limits.request_ms) = (true, 2000);
+    let directory = site.root().join("d");
+    fs::create_dir(&directory).unwrap();
+    for at in 0..2000 {
+        fs::write(directory.join(format!("{at}{}", "&".repeat(200))), "").unwrap();
+    }
+    let server = site.start();
+    let address = server.addresses()[0];
+    let page = ask(address, "/d/").1.len();
+    assert!(page > 2 << 20, "{page} bytes");
+    let mut deaf = begin(address, 0);
+    deaf.write_all(&(0..20).flat_map(|at| get(2 * at + 1, "/d/")).collect::<Vec<_>>()).unwrap();
+    let (mut made, mut refused) = (0, 0);
+    while made + refused < 20 {
+        let (kind, _, _, payload) = h2::read(&mut deaf).unwrap();
+        if kind == h2::HEADERS {
+            // 200 as HPACK's table has it.
+            let is_made = payload[0] == 0x88;
+            (made, refused) = (made + usize::from(is_made), refused + usize::from(!is_made));
+        }
+    }
+    assert!(made * page < 20 << 20, "{made} pages of {page} bytes");
+    assert_eq!(ask(address, "/d/").0, 200);
+    server.end();
+}

@@ -53,7 +53,7 @@ impl Responder {
         }
         let body = Bytes::from(reply).slice(len..);
         let plugin = Some(Arc::clone(binding));
-        let body = if matches!(status, 204 | 205 | 304) { Body::Empty } else { Body::Bytes(body) };
+        let body = if matches!(status, 204 | 205 | 304) { Body::Empty } else { Body::Own(body) };
         Ok(Answer { plugin, ..Answer::new(status, body) })
     }
 

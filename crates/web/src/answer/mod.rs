@@ -59,7 +59,10 @@ pub(crate) struct Answer {
 /// What comes behind the head.
 pub(crate) enum Body {
     Empty,
+    /// Content that is there anyway.
     Bytes(Bytes),
+    /// What was made for this answer alone.
+    Own(Bytes),
     /// From the first byte up to and without the second.
     File(Arc<Served>, u64, u64),
     /// So many bytes of a plugin's reply, where it lies.
@@ -74,7 +77,7 @@ impl Answer {
     fn new(status: u16, body: Body) -> Self {
         let len = match &body {
             Body::Empty => 0,
-            Body::Bytes(bytes) => bytes.len() as u64,
+            Body::Bytes(bytes) | Body::Own(bytes) => bytes.len() as u64,
             Body::File(_, from, to) => to - from,
             Body::Reply(_, len) => *len as u64,
         };
@@ -102,7 +105,8 @@ pub(crate) struct Responder {
     index: usize,
     /// The header fields of the last answer, each with the end of its line.
     pub(crate) fields: Vec<u8>,
-    /// Whether a plugin's reply could be kept until its client takes it; else plugins answer 503.
+    /// Whether what is made for an answer alone could be kept until its client takes it; else the
+    /// answer is 503.
     pub(crate) has_room: bool,
 }
 

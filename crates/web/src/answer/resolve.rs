@@ -124,10 +124,13 @@ impl Responder {
         if !site.config.list {
             return Err(Failure(404));
         }
+        if !self.has_room {
+            return Err(Failure(503));
+        }
         let lists = site.files.lists(label, (&fd, at)).map_err(status)?;
         let page = listing::page(&fd, at, lists).map_err(status)?;
         self.fields.extend_from_slice(b"Content-Type: text/html; charset=utf-8\r\n");
-        Ok(Resolved::Answer(Answer::new(200, Body::Bytes(page.into()))))
+        Ok(Resolved::Answer(Answer::new(200, Body::Own(page.into()))))
     }
 
     /// A directory's name without the slash: relative links in its page would lead elsewhere.

@@ -40,7 +40,7 @@ impl Out {
         let head = head.to_vec();
         let (body, len) = match body {
             Body::Empty => (Rest::Bytes(Bytes::new()), 0),
-            Body::Bytes(bytes) => {
+            Body::Bytes(bytes) | Body::Own(bytes) => {
                 let len = bytes.len() as u64;
                 (Rest::Bytes(bytes), len)
             }

@@ -124,9 +124,8 @@ fn response(
     let content = match body {
         _ if ask.method == "HEAD" => Content::shared(Bytes::new(), share),
         Body::Empty => Content::shared(Bytes::new(), share),
-        // Files' content is there anyway; what plugins reply is not.
-        Body::Bytes(bytes) if plugin.is_none() => Content::shared(bytes, share),
-        Body::Bytes(bytes) => Content::own(bytes, share),
+        Body::Bytes(bytes) => Content::shared(bytes, share),
+        Body::Own(bytes) => Content::own(bytes, share),
         Body::File(file, from, to) => Content::file(file, (from, to), share),
         Body::Reply(mut lease, len) => {
             let bytes = lease.session.reply(len).to_vec();

@@ -318,7 +318,7 @@ impl Worker {
 
     fn send_parts(&mut self, conn: &mut Conn, head: &[u8], body: Body) -> Next {
         // What is short goes in one piece, without being kept.
-        if let Body::Bytes(bytes) = &body
+        if let Body::Bytes(bytes) | Body::Own(bytes) = &body
             && bytes.len() <= 64 << 10
         {
             self.head_and(conn, head, bytes.clone())
