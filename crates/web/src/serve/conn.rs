@@ -27,7 +27,7 @@ pub(super) struct Conn {
     pub(super) deadline: u32,
     /// Nothing more is read after this answer.
     pub(super) closes: bool,
-    /// Bytes of requests that it is known to keep.
+    /// Bytes of a request that is not all there yet.
     pub(super) kept: usize,
     /// More of what it has sent is answered when others have had their turn.
     pub(super) has_more: bool,

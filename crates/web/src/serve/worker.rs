@@ -1,6 +1,7 @@
 //! One worker: its connections, and what happens on them.
 
 mod exchange;
+mod room;
 
 use super::{
     conn::{Conn, Phase},
@@ -209,10 +210,8 @@ impl Worker {
         } else {
             Next::Wait
         };
-        match self.drive(at, &mut conn, next) {
-            Next::End => self.end(at, *conn),
-            _ => self.conns[at] = Some(conn),
-        }
+        let next = self.drive(at, &mut conn, next);
+        self.put_back(at, conn, next);
     }
 
     /// Answers more on connections that had to let others have their turn.
@@ -222,10 +221,8 @@ impl Worker {
                 self.conns.get_mut(at).filter(|it| it.as_ref().is_some_and(|it| it.has_more));
             let Some(mut conn) = waiting.and_then(Option::take) else { continue };
             conn.has_more = false;
-            match self.drive(at, &mut conn, Next::Go) {
-                Next::End => self.end(at, *conn),
-                _ => self.conns[at] = Some(conn),
-            }
+            let next = self.drive(at, &mut conn, Next::Go);
+            self.put_back(at, conn, next);
         }
     }
 
@@ -355,6 +352,7 @@ impl Worker {
                 self.end(at, *conn);
             }
         }
+        self.make_room();
         self.free.append(&mut self.ended);
         if !self.listening && self.ends_at.is_none() {
             let _ = self.listen(true);

@@ -1,6 +1,6 @@
 //! What happens on a connection: requests are read, answered, and their answers sent.
 
-use super::{BUFFERED, HELD, LINGER_MS, Next, PREFACE, PROGRESS, READ, SORRY, Worker};
+use super::{HELD, LINGER_MS, Next, PREFACE, PROGRESS, READ, Worker};
 use crate::{
     answer::{Answer, Ask, Body, Record},
     clock::now_ms,
@@ -127,14 +127,12 @@ impl Worker {
             conn.used = 0;
         }
         let limits = self.responder.site.config.limits;
-        let kept = conn.input.len() + conn.chunks.as_ref().map_or(0, |chunked| chunked.fed);
+        // What waits for its turn, or for the answer before, is all there or takes nothing new.
+        let is_coming = conn.out.is_none() && !conn.has_more;
+        let fed = conn.chunks.as_ref().map_or(0, |chunked| chunked.fed);
+        let kept = if is_coming { conn.input.len() + fed } else { 0 };
         self.incoming = self.incoming.saturating_sub(conn.kept) + kept;
         conn.kept = kept;
-        if self.incoming > limits.waiting_bytes && kept > READ && !conn.has_more {
-            self.responder.counters().refused.add(1);
-            let _ = send(&conn.fd, SORRY, SendFlags::NOSIGNAL);
-            return Next::End;
-        }
         if conn.phase != Phase::Linger {
             let phase = match (&conn.out, conn.input.is_empty()) {
                 (Some(_), _) => Phase::Send,
@@ -373,7 +371,7 @@ impl Worker {
         self.held += usize::from(out.holds_instance());
         self.buffered += out.buffered();
         conn.out = Some(Box::new(out));
-        if self.buffered > BUFFERED { Next::End } else { Next::Wait }
+        Next::Wait
     }
 
     /// HTTP/2 without TLS: the other thread speaks it.
