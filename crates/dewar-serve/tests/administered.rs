@@ -217,3 +217,42 @@ fn a_hangup_brings_other_limits_and_plugins_into_force_and_mistakes_change_nothi
     server.reload("[limits]\nbody_bytes = 100\n", "reloaded");
     assert_eq!(post(5), 404, "the plugin has gone with its lines");
 }
+
+#[test]
+fn whoever_does_not_read_the_log_or_standard_error_keeps_nobody_from_an_answer() {
+    let site = Site::new();
+    let place = site.directory.path();
+    let trap = "long handle(const char *in, long n, char *out, long room) { return n / (n - n); }";
+    fs::write(place.join("trap.e"), trap).unwrap();
+    let root = place.join("root");
+    let mut text = format!("root = '{}'\naccess_log = '-'\nworkers = 1\n", root.display());
+    text += "[[listen]]\naddress = '127.0.0.1:0'\n";
+    // Ten lines are told of each at once.
+    for at in 0..10 {
+        text +=
+            &format!("[plugins.trap{at}]\nfile = 'trap.e'\nroute = '/{at}/'\nfaults = 100000\n");
+    }
+    fs::write(place.join("web.toml"), text).unwrap();
+    let mut command = Command::new(test_support::install(place, &["dewar", "dewar-serve"]));
+    command.arg("serve").arg("--config").arg(place.join("web.toml"));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    let address: SocketAddr = line.trim().rsplit(' ').next().unwrap().parse().unwrap();
+    let (tell, answered) = channel();
+    thread::spawn(move || {
+        let target = "x".repeat(3000);
+        for at in 0..2000 {
+            let (path, want) =
+                if at < 120 { (format!("/{}/a.ppm", at % 10), 502) } else { ("/".into(), 200) };
+            assert_eq!(get(address, &format!("{path}?{target}")).status, want);
+            let _ = tell.send(());
+        }
+    });
+    let answered = (0..2000).map_while(|_| answered.recv_timeout(Duration::from_secs(20)).ok());
+    let answered = answered.count();
+    let _ = child.kill();
+    let _ = child.wait();
+    assert_eq!(answered, 2000);
+}

@@ -27,6 +27,7 @@ mod counters;
 mod error;
 mod files;
 pub mod http;
+mod lines;
 mod listing;
 mod log;
 mod manager;

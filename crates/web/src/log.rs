@@ -1,22 +1,22 @@
 //! The access log: a line per request, in the common format with the service time and the plugin
 //! behind.
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fs::OFlags,
-};
+use crate::lines::{write_lines, write_standard};
+use rustix::fs::OFlags;
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write as _},
     net::IpAddr,
-    os::{fd::AsFd, unix::fs::OpenOptionsExt},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
     sync::Arc,
 };
 
 /// Lines are written when there are so many bytes of them, or once a second.
 const FULL: usize = 64 << 10;
-/// What of a target is logged.
+/// Bytes of lines that wait for a reader who is slow. Requests do not wait for whoever reads logs.
+const MOST: usize = 1 << 20;
+/// What of a target is logged, as it is written. A line is not longer than a pipe takes at once.
 const MAX_TARGET: usize = 1024;
 
 /// Where lines go.
@@ -44,31 +44,12 @@ impl LogFile {
         Ok(Self(Arc::new(Out::File(file))))
     }
 
-    /// Writes whole lines. A pipe that nobody empties loses them: requests do not wait for whoever
-    /// reads logs.
-    fn write(&self, lines: &[u8]) -> io::Result<()> {
+    /// Writes lines, as many as are taken now; how many bytes that were.
+    fn write(&self, lines: &[u8]) -> usize {
         match &*self.0 {
-            Out::File(file) => {
-                ready(file)?;
-                let mut file = file;
-                file.write_all(lines)
-            }
-            Out::Standard => {
-                ready(&io::stdout())?;
-                let mut out = io::stdout().lock();
-                out.write_all(lines)?;
-                out.flush()
-            }
+            Out::File(file) => write_lines(file, lines),
+            Out::Standard => write_standard(io::stdout(), lines),
         }
-    }
-}
-
-fn ready(fd: &impl AsFd) -> io::Result<()> {
-    let mut fds = [PollFd::new(fd, PollFlags::OUT)];
-    let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-    match poll(&mut fds, Some(&none))? {
-        0 => Err(io::ErrorKind::WouldBlock.into()),
-        _ => Ok(()),
     }
 }
 
@@ -88,18 +69,18 @@ pub(crate) struct Line<'l> {
 pub(crate) struct Log {
     file: Option<LogFile>,
     lines: Vec<u8>,
-    waiting: u64,
 }
 
 impl Log {
     pub(crate) fn new(file: Option<LogFile>) -> Self {
-        Self { file, lines: Vec::new(), waiting: 0 }
+        Self { file, lines: Vec::new() }
     }
 
-    /// Lines from now on go there.
-    pub(crate) fn turn_to(&mut self, file: Option<LogFile>) {
-        self.flush();
+    /// Lines from now on go there; how many were lost.
+    pub(crate) fn turn_to(&mut self, file: Option<LogFile>) -> u64 {
+        let lost = self.flush() + self.lose();
         self.file = file;
+        lost
     }
 
     /// Adds a line; how many were lost for it, because nobody takes them.
@@ -129,17 +110,20 @@ impl Log {
         out.extend_from_slice(b"us ");
         out.extend_from_slice(line.plugin.unwrap_or("-").as_bytes());
         out.push(b'\n');
-        self.waiting += 1;
         if self.lines.len() >= FULL { self.flush() } else { 0 }
     }
 
     /// Writes what waits; how many lines were lost.
     pub(crate) fn flush(&mut self) -> u64 {
-        let Some(file) = self.file.as_ref().filter(|_| !self.lines.is_empty()) else { return 0 };
-        let written = file.write(&self.lines);
+        let written = self.file.as_ref().map_or(0, |file| file.write(&self.lines));
+        self.lines.drain(..written);
+        if self.lines.len() > MOST { self.lose() } else { 0 }
+    }
+
+    fn lose(&mut self) -> u64 {
+        let lost = memchr::memchr_iter(b'\n', &self.lines).count();
         self.lines.clear();
-        let waited = std::mem::take(&mut self.waiting);
-        if written.is_err() { waited } else { 0 }
+        lost as u64
     }
 }
 
@@ -151,7 +135,11 @@ fn escape(out: &mut Vec<u8>, text: &str) {
         out.extend_from_slice(shown);
         return;
     }
+    let end = out.len() + MAX_TARGET;
     for byte in shown {
+        if out.len() >= end {
+            return;
+        }
         match byte {
             b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
             0x20..=0x7e => out.push(*byte),

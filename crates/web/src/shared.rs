@@ -1,8 +1,8 @@
 //! What the threads of a server share.
 
 use crate::{
-    config::Config, counters::Counters, files::Files, log::LogFile, manager::Manager,
-    plugins::Plugins, serve::tls::Acceptors,
+    config::Config, counters::Counters, files::Files, lines::write_standard, log::LogFile,
+    manager::Manager, plugins::Plugins, serve::tls::Acceptors,
 };
 use arc_swap::ArcSwap;
 use flask::Sid;
@@ -92,10 +92,10 @@ impl Shared {
 
     /// Says on standard error what went wrong, in one line, and keeps the last for the status page.
     pub(crate) fn report(&self, text: &str) {
-        use std::io::Write as _;
         let visible: String =
             text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(2000).collect();
-        let _ = io::stderr().lock().write_all(format!("dewar serve: {visible}\n").as_bytes());
+        // What is lost there is still kept here.
+        write_standard(io::stderr(), format!("dewar serve: {visible}\n").as_bytes());
         let mut kept = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() == 32 {
             kept.remove(0);

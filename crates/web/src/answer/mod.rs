@@ -152,7 +152,8 @@ impl Responder {
         let now = self.newest();
         if self.generation.0 != now.0 {
             self.site = self.shared.site.load_full();
-            self.log.turn_to(self.site.log.clone());
+            let lost = self.log.turn_to(self.site.log.clone());
+            self.counters().log_lost.add(lost);
         }
         self.bindings = self.shared.plugins.bindings();
         self.known.clear();
