@@ -106,7 +106,7 @@ fn plugins_are_loaded_replaced_listed_counted_and_unloaded_by_the_command() {
     assert_eq!(get(server.address, "/gray/a.ppm").body, gray(&image(60, 50)));
     let twice = server.plugin(&["load", "gray", shipped, "--route", "/gray/"]);
     assert!(!twice.status.success(), "there is one already");
-    let list: serde_json::Value = serde_json::from_str(&server.done(&["list"])).unwrap();
+    let list: serde_json::Value = serde_json::from_str(&server.done(&["list", "--json"])).unwrap();
     assert!(list.to_string().contains("\"gray\""), "{list}");
     let stats: serde_json::Value = serde_json::from_str(&server.done(&["stats", "gray"])).unwrap();
     assert!(stats.to_string().contains("\"calls\":1"), "{stats}");
