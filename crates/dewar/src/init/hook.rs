@@ -24,10 +24,11 @@ pub(super) fn hook(args: &HookArgs) -> anyhow::Result<()> {
     let mut text = String::new();
     std::io::stdin().take(MOST_BYTES).read_to_string(&mut text).context("cannot read the call")?;
     let call: Value = serde_json::from_str(&text).context("the call is no JSON")?;
-    // Claude Code says where the project is; elsewhere it is where the agent works.
-    let project = std::env::var("CLAUDE_PROJECT_DIR").ok();
-    let workspace = project.as_deref().or_else(|| call["cwd"].as_str());
-    match rewritten(&call, (&program()?, &args.profile), workspace)? {
+    // Claude Code says where the project is; Codex starts its hooks there. What the call says is
+    // where the command is to start, which the agent chooses.
+    let here = || std::env::current_dir().ok()?.into_os_string().into_string().ok();
+    let workspace = std::env::var("CLAUDE_PROJECT_DIR").ok().or_else(here);
+    match rewritten(&call, (&program()?, &args.profile), workspace.as_deref())? {
         Some(answer) => Ok(output::print((answer.to_string() + "\n").as_bytes())?),
         None => Ok(()),
     }

@@ -20,7 +20,7 @@ use std::{
 pub(super) const MOST_LAYERS: usize = 32;
 
 /// Bytes that the policies of all layers take, about, when they are compiled.
-pub(super) const MOST_BYTES: usize = 128 << 20;
+pub(super) const MOST_BYTES: usize = 80 << 20;
 
 /// Compiled, a text takes ten times as much at least.
 pub(super) const TIMES: usize = 10;
