@@ -126,11 +126,22 @@ fn turn(body: &str, calls: &[(&str, serde_json::Value)]) -> String {
 
 /// Codex's service: a command that makes the file, too, and the end.
 fn responses(body: &str, _: &str) -> String {
+    call(body, &serde_json::json!({ "cmd": format!("echo edited > edited.txt; {COMMAND}") }))
+}
+
+/// The same with a directory of the agent's choice.
+fn elsewhere(body: &str, work: &str) -> String {
+    let above = format!("{work}/..");
+    call(body, &serde_json::json!({ "cmd": "echo x > OUTSIDE", "workdir": above }))
+}
+
+/// A command of Codex's, and the end.
+fn call(body: &str, arguments: &serde_json::Value) -> String {
     use serde_json::json;
     let item = match body.contains("function_call_output") {
         false => {
             json!({ "type": "function_call", "id": "f", "call_id": "c", "name": "exec_command",
-            "arguments": json!({ "cmd": format!("echo edited > edited.txt; {COMMAND}") }).to_string() })
+            "arguments": arguments.to_string() })
         }
         true => json!({ "type": "message", "id": "m", "role": "assistant",
             "content": [{ "type": "output_text", "text": "done" }] }),
@@ -295,6 +306,20 @@ fn claude_code_has_no_other_way_to_a_shell() {
     let watched = fs::read_to_string(account.path("work/watched")).unwrap_or_default();
     assert!(watched.trim_end().len() > "inside ".len(), "{watched}{ran}");
     drop(service);
+}
+
+#[test]
+fn codex_does_not_choose_what_its_commands_may_change() {
+    if !has("codex") {
+        return;
+    }
+    let mut account = ordinary();
+    let _service = prepare(&mut account, elsewhere);
+    assert_eq!(account.dewar(&["init", "codex"]).status, 0);
+    let agreed = ["--profile", "dewar", "--dangerously-bypass-hook-trust"];
+    let ran = came(&mut account.plain(&[&CODEX[..], &agreed].concat()));
+    assert!(ran.contains("--workspace") && ran.contains("done"), "{ran}");
+    assert!(!account.path("OUTSIDE").exists(), "{ran}");
 }
 
 #[test]
