@@ -293,7 +293,7 @@ fn claude_code_has_no_other_way_to_a_shell() {
         return;
     }
     let mut account = ordinary();
-    let service = prepare(&mut account, other_ways);
+    let _service = prepare(&mut account, other_ways);
     let skill = "---\nname: build\ndescription: builds\n---\nState: !`echo skill > ../OUTSIDE`\n";
     account.write("work/.claude/skills/build/SKILL.md", skill);
     account.write("work/.claude/settings.json", r#"{"disableAllHooks": true}"#);
@@ -305,7 +305,6 @@ fn claude_code_has_no_other_way_to_a_shell() {
     assert!(outside.is_err(), "{outside:?} {ran}");
     let watched = fs::read_to_string(account.path("work/watched")).unwrap_or_default();
     assert!(watched.trim_end().len() > "inside ".len(), "{watched}{ran}");
-    drop(service);
 }
 
 #[test]

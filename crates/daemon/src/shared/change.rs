@@ -303,12 +303,12 @@ fn changed(member: Acknowledged) -> ChangedMember {
         outcome: outcome.into(),
         after_us: micros(member.after),
         late: member.stage.map(word).unwrap_or_default().into(),
-        report: String::from_utf8(member.report).ok().filter(is_short).unwrap_or_default(),
+        report: String::from_utf8(member.report).ok().filter(|it| is_short(it)).unwrap_or_default(),
     }
 }
 
 /// Reports of all runs go into one answer: none is as long as to keep the others out.
-fn is_short(report: &String) -> bool {
+fn is_short(report: &str) -> bool {
     const MOST: usize = 12 << 10;
     report.len() <= MOST
 }
