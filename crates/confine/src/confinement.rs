@@ -6,8 +6,8 @@ use crate::{
     bpf::TooLong,
     filter::{self, Mode, Traps},
     launch::{
-        self, EnterError, Entered, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces,
-        StartError, Started, View,
+        self, EnterError, Entered, Envelope, Filter, Given, Inherited, LaunchSpec, Limits,
+        Namespaces, StartError, Started, View,
     },
     plan::{Plan, READS, Rights, Subtree, WRITES},
     policy::{KernelPolicy, ReadError},
@@ -15,6 +15,7 @@ use crate::{
 };
 use flask::{SecurityServer, Sid, Unreachable};
 use landlock::{ABI, Access, AccessFs};
+use rustix::io::Errno;
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
@@ -88,6 +89,9 @@ pub enum ConfineError {
     /// The security server does not answer.
     #[error(transparent)]
     Server(#[from] Unreachable),
+    /// What the caller has left open cannot be looked at.
+    #[error("cannot tell what the open descriptors are of: {0}")]
+    Given(Errno),
     /// The policy asks for more than a filter can hold.
     #[error(transparent)]
     Filter(#[from] TooLong),
@@ -101,6 +105,8 @@ pub struct Confinement {
     pub exactness: Exactness,
     /// What holds until the end of the run. Every change of policy is compared with it.
     pub settled: Settled,
+    /// What the caller has left open for the command.
+    pub given: Given,
     spec: LaunchSpec,
     program: Vec<libc::sock_filter>,
     wait_killable: bool,
@@ -150,7 +156,8 @@ impl Confinement {
         let mut inside = first.clone();
         let withheld = inside.withhold_reads(&policy.labels.files, &shielded);
         let all = if lineage { plan } else { &inside };
-        let exactness = exactness(request, (all, &inside), &arrangement, leaves_cores);
+        let given = request.inherited.given().map_err(ConfineError::Given)?;
+        let exactness = exactness(request, &given, (all, &inside), &arrangement, leaves_cores);
         let mut exactness = Exactness { withheld, ..exactness };
         let traps = traps(request, &policy, &arrangement, &exactness);
         // Mode `fast` stays fast: reading what the run has made under a label of its own is refused
@@ -178,7 +185,7 @@ impl Confinement {
         let settled = Settled::new(&policy, server, traps, &spec)?;
         let program = filter::compile(traps)?;
         let wait_killable = request.wait_killable;
-        Ok(Self { policy, exactness, settled, spec, program, wait_killable })
+        Ok(Self { policy, exactness, settled, given, spec, program, wait_killable })
     }
 
     /// What exists in the file system.
@@ -253,6 +260,7 @@ fn traps(
 /// only where that cannot be; mode `fast` says that it reads such files.
 fn exactness(
     request: &Request,
+    given: &Given,
     (plan, first): (&Plan, &Plan),
     arrangement: &Arrangement,
     leaves_cores: bool,
@@ -262,7 +270,6 @@ fn exactness(
     // signal would leave its memory, a core file: after a change where nothing may be written any
     // more, or, of another domain, where the first one can read it.
     // The envelope knows no pipes and no memory: nobody is to have the other end of what was given.
-    let given = request.inherited.given();
     let handled = if leaves_cores || given.lacks_write() { handled & !WRITES } else { handled };
     let handled = match request.mode {
         Mode::All if given.lacks_read() => handled & !READS,

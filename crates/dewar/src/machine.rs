@@ -7,15 +7,28 @@ use daemon_client::DaemonDirs;
 use profile::{Addresses, Registries, Variables};
 use realpath::RealPaths;
 use registries::{ConfigRoots, Tool};
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use std::{
     collections::BTreeMap,
-    io,
+    fs::File,
+    io::{self, Read as _},
     net::{IpAddr, ToSocketAddrs as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     thread,
 };
+
+/// The text of a short file that a run may have put there: what is no file, such as a FIFO that
+/// would never be read to its end, has none, nor has what a link leads to.
+pub(crate) fn short_text(path: &Path) -> Option<String> {
+    const MOST: u64 = 4096;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let mut text = String::new();
+    file.take(MOST).read_to_string(&mut text).ok()?;
+    Some(text)
+}
 
 /// The variables of a run on `workspace` (default: the working directory) with temporary files in
 /// `tmp`.

@@ -9,6 +9,7 @@ use super::{
     place::place_of,
 };
 use avc::Hint;
+use confine::launch::OpenAccess;
 use flask::{AccessVector, Sid, perm};
 use mediation::{
     call::{Answer, CallResult},
@@ -95,7 +96,7 @@ pub(super) fn target(
     };
     if !has_name(*asker, &object)? {
         // A pipe, a socket or memory: its process holds it, and no path leads to it.
-        let writes = requested.contains(perm::file::WRITE).then_some(OFlags::WRONLY);
+        let writes = requested.contains(perm::file::WRITE).then(|| OpenAccess::of(OFlags::WRONLY));
         proc_files::allow_held(*asker, descriptor, &object, writes)?;
         return Ok(object);
     }

@@ -9,7 +9,7 @@ use super::{
     object::{Seen, has_name},
     path_cache::CachedPath,
 };
-use confine::Rights;
+use confine::{Rights, launch::OpenAccess};
 use flask::{AccessVector, Class, Sid, perm};
 use inode_labels::{FileRef, Status};
 use landlock::AccessFs;
@@ -320,8 +320,9 @@ impl Open {
             }
         } else {
             // A pipe, a socket or memory without a name, reached through a descriptor.
-            let flags = (!self.flags.contains(OFlags::PATH)).then_some(self.flags);
-            proc_files::allow_held(*asker, found.descriptor, object, flags)?;
+            let opens = !self.flags.contains(OFlags::PATH);
+            let wanted = opens.then(|| OpenAccess::of(self.flags));
+            proc_files::allow_held(*asker, found.descriptor, object, wanted)?;
         }
         self.reopen(*asker, object, seen.status.kind, Mode::empty())
     }

@@ -152,7 +152,6 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let (namespaces, takes_descriptors) = (request.namespaces, request.takes_descriptors);
     let unshares_fs = request.unshares_fs;
     let bounded = request.limits.memory_bytes;
-    let given = request.inherited.given();
     let confinement = Confinement::new(&request, !off, &*server)?;
     let capabilities = confinement.capabilities();
     // From a user namespace on, this process may not open that any more.
@@ -170,7 +169,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let audit = Arc::new(Audit::new(Arc::clone(&server), audit, refuses));
     let Started { listener, command, by_cgroup, mut sandbox, .. } = started;
     let private = private(confinement.view())?;
-    let Confinement { policy, exactness, settled, .. } = confinement;
+    let Confinement { policy, exactness, settled, given, .. } = confinement;
     let number = |pid: rustix::process::Pid| pid.as_raw_pid().cast_unsigned();
     let (init, keeper) = (number(sandbox.init_pid()), sandbox.keeper_pid().map(number));
     let tree =

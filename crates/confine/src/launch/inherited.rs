@@ -94,11 +94,11 @@ impl Inherited {
     }
 
     /// What is handed on.
-    #[must_use]
-    pub fn given(&self) -> Given {
+    pub(crate) fn given(&self) -> Result<Given, Errno> {
         let streams = (0..3).filter(|fd| self.withheld.iter().all(|it| it.fd != *fd));
-        let all = streams.chain(self.descriptors.iter().copied());
-        Given::behind(all.filter_map(|fd| sys::duplicate(fd).ok()))
+        let all = streams.chain(self.descriptors.iter().copied()).map(sys::duplicate);
+        // A closed one gives nothing.
+        Given::behind(all.filter(|fd| !matches!(fd, Err(Errno::BADF))))
     }
 
     /// Gives signals back as they were; everything else survives an exec by itself.

@@ -49,7 +49,7 @@ pub use crate::sys::ignore_background;
 pub use capabilities::with_raised;
 pub use envelope::Envelope;
 pub use exec::CommandError;
-pub use given::Given;
+pub use given::{Given, OpenAccess};
 pub use inherited::{Inherited, Withheld};
 pub use landlock::{AccessFs, BitFlags};
 pub use limits::{ByCgroup, Limits, Reached};

@@ -3,11 +3,11 @@
 //! that there is none.
 
 use super::RunRequest;
+use crate::machine;
 use learn::Judge;
 use monitor::visible;
 use profile::{Compiled, Variables};
 use std::{
-    io::Read as _,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
@@ -57,10 +57,7 @@ pub(super) fn notice(
 /// The repository that a worktree or a submodule of Git belongs to: `.git` is a file there, which
 /// names it.
 fn repository(workspace: &Path) -> Option<PathBuf> {
-    let mut text = String::new();
-    let file = std::fs::File::open(workspace.join(".git")).ok()?;
-    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    file.take(4096).read_to_string(&mut text).ok()?;
+    let text = machine::short_text(&workspace.join(".git"))?;
     let named = workspace.join(text.strip_prefix("gitdir: ")?.trim_end_matches('\n'));
     let real = named.canonicalize().ok()?;
     let above = real.parent().filter(|above| above.ends_with("worktrees"));
@@ -136,6 +133,12 @@ mod tests {
         fs::write(part.join(".git"), "gitdir: ../.git/modules/part\n").unwrap();
         assert_eq!(repository(&part), Some(top.join("repo/.git/modules/part")));
         fs::write(part.join(".git"), "gitdir: /no/such\n").unwrap();
+        assert_eq!(repository(&part), None);
+        // Nobody waits for who writes there.
+        fs::remove_file(part.join(".git")).unwrap();
+        let kind = rustix::fs::FileType::Fifo;
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mknodat(rustix::fs::CWD, part.join(".git"), kind, mode, 0).unwrap();
         assert_eq!(repository(&part), None);
     }
 

@@ -1,7 +1,7 @@
 //! Where a run is started: directories in which nothing starts, and why.
 
 use super::RunRequest;
-use crate::{failure::Usage, output::tell};
+use crate::{failure::Usage, machine, output::tell};
 use anyhow::bail;
 use confine::launch::EnterError;
 use monitor::{RunError, visible};
@@ -84,7 +84,7 @@ fn worktrees(variables: &Variables) -> Vec<PathBuf> {
         return Vec::new();
     };
     let named = entries.flatten().take(MOST_WORKTREES).filter_map(|entry| {
-        let text = std::fs::read_to_string(entry.path().join("gitdir")).ok()?;
+        let text = machine::short_text(&entry.path().join("gitdir"))?;
         let path = PathBuf::from(text.trim_end_matches('\n'));
         let is_one = path.is_absolute() && path.ends_with(".git") && !path.starts_with(workspace);
         let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());

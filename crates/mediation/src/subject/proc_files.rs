@@ -7,6 +7,7 @@ use crate::{
 };
 use audit::Refusal;
 use avc::Hint;
+use confine::launch::OpenAccess;
 use flask::{Class, perm};
 use proc::path_of;
 use rustix::{
@@ -101,7 +102,7 @@ pub fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto>> {
 }
 
 /// Whether `asker` may use what has no name and lies behind its `descriptor`, if it was found by
-/// one: whoever has it open may, and open it anew with `flags` if its own descriptor, or the one
+/// one: whoever has it open may, and open it anew for `wanted` if its own descriptor, or the one
 /// that the caller of Dewar has given, has that access. A descriptor that is only a place
 /// (`O_PATH`) opens nothing, and everybody gets one of what another process has open, from the
 /// kernel, without being asked about that process.
@@ -109,11 +110,17 @@ pub fn allow_held(
     asker: Asker<'_>,
     descriptor: Option<i32>,
     object: &OwnedFd,
-    flags: Option<OFlags>,
+    wanted: Option<OpenAccess>,
 ) -> Result<()> {
     let found_is = fstat(object)?;
-    if flags.is_some_and(|flags| !asker.state.given.allows(&found_is, flags)) {
-        return Err(asker.refuse(&other_end(&path_of(&asker.state.targets.tree, object)?)));
+    let refused = |reason| match path_of(&asker.state.targets.tree, object) {
+        Ok(path) => asker.refuse(&other_end(&path, reason)),
+        Err(errno) => errno,
+    };
+    if wanted.is_some_and(|wanted| !asker.state.given.allows(&found_is, wanted)) {
+        return Err(refused(
+            "the run was given one end of it, and this would be the other, which somebody outside has",
+        ));
     }
     let Some(fd) = descriptor.filter(|_| !asker.state.subjects.cannot_differ_yet()) else {
         return Ok(());
@@ -123,24 +130,26 @@ pub fn allow_held(
     let held_is = fstat(&held)?;
     let is_same = (held_is.st_dev, held_is.st_ino) == (found_is.st_dev, found_is.st_ino);
     let has = fcntl_getfl(&held)?;
-    let is_place = has.contains(OFlags::PATH);
-    // Another domain may have the other end of a pipe.
-    let gives = |flags: OFlags| {
-        let (has, wanted) = (has & OFlags::RWMODE, flags & OFlags::RWMODE);
-        has == OFlags::RDWR || has == wanted
-    };
-    if is_same && !is_place && flags.is_none_or(gives) { Ok(()) } else { Err(Errno::ACCESS) }
+    if !is_same || has.contains(OFlags::PATH) {
+        return Err(Errno::ACCESS);
+    }
+    if wanted.is_some_and(|wanted| !OpenAccess::of(has).gives(wanted)) {
+        return Err(refused(
+            "its descriptor is of one end of it, and another domain may have the other",
+        ));
+    }
+    Ok(())
 }
 
 /// The refusal to open the other end of what was given.
-fn other_end(object: &Path) -> Refusal {
+fn other_end(object: &Path, reason: &'static str) -> Refusal {
     Refusal {
         errno: Errno::ACCESS,
         by: "the file object manager",
         tclass: Class::FifoFile.name(),
         missing: "open",
         object: object.to_string_lossy().into_owned(),
-        reason: "the run was given one end of it, and this would be the other, which somebody outside has",
+        reason,
         instead: "read what was given to be read, and write what was given to be written; a pipe of its own has both ends",
     }
 }

@@ -239,7 +239,8 @@ pub struct Policy {
 }
 
 /// Bytes that a member of a set or of a rule takes at most, with its share of the tables for
-/// decisions.
+/// decisions: 129 to 134 of a server's memory were measured for rules on all types and classes,
+/// which take most.
 pub(crate) const MEMBER_BYTES: usize = 136;
 
 impl Policy {
