@@ -43,6 +43,8 @@ fn bash_completes_names_of_profiles_and_runs() {
     assert_eq!(complete(&["dewar", "run", "-p", "work"]), "workspace");
     assert_eq!(complete(&["dewar", "policy", "show", "read"]), "readonly");
     assert!(complete(&["dewar", "run", "--allow-d"]).contains("--allow-degraded"));
+    let own = complete(&["dewar", "run", "--"]);
+    assert!(own.contains("--quiet") && !own.contains("--learning"), "{own}");
     assert!(complete(&["dewar", "ps", "--json-s"]).contains("--json-schema"));
     // What is behind `--` is a command, and then files, which bash completes where nothing is said.
     let commands = complete(&["dewar", "run", "-p", "git", "--", "printe"]);

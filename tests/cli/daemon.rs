@@ -227,6 +227,26 @@ fn a_boolean_changes_what_a_running_command_may_do_also_after_the_daemon_was_kil
 }
 
 #[test]
+fn what_is_denied_for_want_of_the_daemon_is_said_to_be() {
+    let mut stage = Stage::new();
+    stage.start();
+    let script = "> begun; while [ ! -e stop ]; do sleep 0.02; done; mkdir made";
+    let mut run = stage
+        .command(&["run", "--daemon", "--", "sh", "-c", script])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let begun = stage.path("work/begun");
+    wait_until("the command runs", || begun.exists());
+    stage.kill();
+    fs::write(stage.path("work/stop"), "").expect("written");
+    assert_eq!(run.wait().expect("ended").code(), Some(1));
+    assert!(!stage.path("work/made").exists(), "nobody decided that");
+    let told = stage.say(&["explain"]);
+    assert!(told.out.contains("the daemon that decides for this run was away"), "{}", told.out);
+}
+
+#[test]
 fn nothing_is_lost_when_daemon_and_run_are_killed() {
     let mut stage = Stage::new();
     stage.start();

@@ -78,3 +78,37 @@ fn a_run_is_selected_and_revoked_and_the_terminal_is_left_as_it_was() {
     }
     assert_eq!((&played["alive"], &played["ended"]), (&true.into(), &true.into()), "{played}");
 }
+
+/// In the background, where timeout(1) puts it, the kernel stops it; what ends it there ends it.
+const IN_THE_BACKGROUND: &str = r#"
+import os, pty, select, sys, time
+pid, master = pty.fork()
+if pid == 0:
+    # Whoever leads a session stays in the foreground.
+    os.execvp("sh", ["sh", "-c", "timeout -k 20 1 \"$0\" top; exit $?", sys.argv[1]])
+seen, until = b"", time.time() + 40
+while time.time() < until:
+    try:
+        if select.select([master], [], [], 0.1)[0]: seen += os.read(master, 65536)
+    except OSError: break
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    if ended: break
+else: status = -1
+if not ended: status = os.waitpid(pid, 0)[1]
+print(os.waitstatus_to_exitcode(status), b"\x1b[?1049h" in seen)
+"#;
+
+#[test]
+fn what_ends_it_in_the_background_ends_it() {
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let output = Command::new("python3")
+        .args(["-c", IN_THE_BACKGROUND])
+        .arg(test_support::dewar())
+        .env("HOME", home.path())
+        .env("XDG_RUNTIME_DIR", home.path())
+        .env("TERM", "xterm")
+        .output()
+        .expect("python3 is there");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.trim(), "124 False", "{}", String::from_utf8_lossy(&output.stderr));
+}

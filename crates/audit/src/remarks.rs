@@ -9,7 +9,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// See the file.
+/// What was seen that a program may have failed for.
 #[derive(Debug)]
 pub struct Remarks {
     /// Where the machine's services listen, if the loopback is the run's own.

@@ -1,7 +1,7 @@
 //! `dewar completions`: completion scripts for shells.
 
 use crate::{commands, control::Run, run::Journal};
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 use cli::{look, output};
 use monitor::visible;
@@ -121,6 +121,48 @@ const ZSH_NAMES: [(&str, &str); 10] = [
     ("*::words -- ", "_dewar_runs"),
 ];
 
+/// The flags that only Dewar itself uses, whatever the subcommand: the generator offers them.
+fn inner_flags(command: &Command) -> BTreeSet<String> {
+    let [mut inner, mut others] = [BTreeSet::new(), BTreeSet::new()];
+    let mut commands = vec![command];
+    while let Some(command) = commands.pop() {
+        for option in command.get_arguments() {
+            let names = if option.is_hide_set() { &mut inner } else { &mut others };
+            let name = option.get_long().filter(|_| !option.get_action().takes_values());
+            names.extend(name.map(str::to_owned));
+        }
+        commands.extend(command.get_subcommands());
+    }
+    &inner - &others
+}
+
+/// A script of the generator, without these flags.
+fn without(flags: &BTreeSet<String>, script: &str) -> String {
+    // zsh, fish, elvish, PowerShell.
+    let is_about = |line: &&str| {
+        flags.iter().any(|name| {
+            let forms = [
+                format!("--{name}["),
+                format!(" -l {name} "),
+                format!("cand --{name} "),
+                format!("new('--{name}'"),
+            ];
+            forms.iter().any(|form| line.contains(form))
+        })
+    };
+    let lines = script.split_inclusive('\n').filter(|line| !is_about(line));
+    let in_list = |line: &str| match line.trim_start().starts_with("opts=\"") {
+        // bash
+        true => {
+            let is_one =
+                |word: &&str| word.strip_prefix("--").is_none_or(|name| !flags.contains(name));
+            line.split(' ').filter(is_one).collect::<Vec<_>>().join(" ")
+        }
+        false => line.to_owned(),
+    };
+    lines.map(in_list).collect()
+}
+
 /// The script of the generator, asking for names.
 fn zsh(script: &str) -> String {
     let asks = |line: &str| {
@@ -148,6 +190,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
     let mut script = Vec::new();
     let mut command = commands::command();
     clap_complete::generate(shell, &mut command, "dewar", &mut script);
+    script = without(&inner_flags(&command), &String::from_utf8_lossy(&script)).into_bytes();
     match shell {
         Shell::Bash => script.extend_from_slice(BASH.as_bytes()),
         Shell::Fish => script.extend_from_slice(FISH.as_bytes()),

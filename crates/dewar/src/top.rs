@@ -133,7 +133,7 @@ fn live(interval: Duration) -> anyhow::Result<()> {
     let (bell, ring) = UnixStream::pair()?;
     let samples = samples(interval, Some(ring))?;
     bell.set_nonblocking(true)?;
-    let screen = Screen::open()?;
+    let Some(screen) = Screen::open()? else { return Ok(()) };
     let mut view = View::default();
     loop {
         screen.draw(&view.text(screen.columns())?, &view.footer())?;

@@ -105,6 +105,20 @@ pub fn is_made_up(name: &str) -> bool {
     varied(name).is_some() || last.len() < name.len() && is_six && is_mixed
 }
 
+/// The glob of names such as `name`, where a program calls what it makes after itself, as sed(1)
+/// does (`sedYIyYIy`), or is one in Python (`tmpk3_9x0ab`).
+#[must_use]
+pub fn made_up_by(name: &str, program: &str) -> Option<String> {
+    let own = name.strip_prefix(program).filter(|_| program.len() > 1);
+    let own = own.filter(|end| end.len() == 6 && end.bytes().all(|it| it.is_ascii_alphanumeric()));
+    let is_python = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_';
+    let python = name.strip_prefix("tmp");
+    let python = python.filter(|end| end.len() == 8 && end.bytes().all(is_python));
+    let end = own.or(python)?;
+    let start = &name[..name.len() - end.len()];
+    Some(literal(start) + &"?".repeat(end.len()))
+}
+
 /// `CamelCase`, as people name files.
 fn is_camel(word: &str) -> bool {
     let changes = word.as_bytes().windows(2);
@@ -135,6 +149,20 @@ mod tests {
         ] {
             let found = varied(name);
             assert_eq!(found.as_deref(), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_a_program_has_made_up_from_its_own_is_a_glob() {
+        for (name, program, want) in [
+            ("sedYIyYIy", "sed", Some("sed??????")),
+            ("tmpk3_9x0ab", "python3", Some("tmp????????")),
+            ("sedation1", "vi", None),
+            ("sediment", "sed", None),
+            ("sed", "sed", None),
+            ("abcdef", "", None),
+        ] {
+            assert_eq!(made_up_by(name, program).as_deref(), want, "{name}");
         }
     }
 

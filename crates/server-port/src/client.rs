@@ -45,6 +45,7 @@ pub struct RemoteServer {
     pub(crate) applied: AtomicU32,
     contexts: RwLock<HashMap<Sid, String>>,
     queries: AtomicU64,
+    unanswered: AtomicU64,
 }
 
 #[derive(Default)]
@@ -72,6 +73,7 @@ impl RemoteServer {
             applied: AtomicU32::new(0),
             contexts: RwLock::default(),
             queries: AtomicU64::new(0),
+            unanswered: AtomicU64::new(0),
         }
     }
 
@@ -79,6 +81,12 @@ impl RemoteServer {
     #[must_use]
     pub fn queries(&self) -> u64 {
         self.queries.load(Ordering::Relaxed)
+    }
+
+    /// How many of them had no answer, so that the caller had to deny.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        self.unanswered.load(Ordering::Relaxed)
     }
 
     /// A port to the server, beside the one that queries go over.
@@ -111,6 +119,9 @@ impl RemoteServer {
         read: impl FnOnce(Answer) -> Option<T>,
     ) -> Result<T, Unreachable> {
         self.queries.fetch_add(1, Ordering::Relaxed);
+        let unanswered = |_: &Unreachable| {
+            self.unanswered.fetch_add(1, Ordering::Relaxed);
+        };
         let message = wire::encode(query);
         let mut link = self.lock();
         loop {
@@ -124,7 +135,7 @@ impl RemoteServer {
                     Err(_) => link.lose(),
                 }
             }
-            link = self.regain(link)?;
+            link = self.regain(link).inspect_err(unanswered)?;
         }
     }
 

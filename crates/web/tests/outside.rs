@@ -5,7 +5,7 @@ mod common;
 use common::{Site, gray, image, route, shipped};
 use std::{
     fs,
-    io::Write as _,
+    io::{BufRead as _, BufReader, Write as _},
     path::Path,
     process::{Command, Output, Stdio},
 };
@@ -119,6 +119,41 @@ fn a_client_is_who_its_certificate_says() {
     let (other, other_key) = (path("server.pem"), path("server.key"));
     let strange = curl(&["--cacert", &ca, "--cert", &other, "--key", &other_key, &url]);
     assert!(!strange.0.ends_with("200"), "nobody has signed this one: {}", strange.0);
+    server.end();
+}
+
+#[test]
+fn who_was_known_by_an_authority_that_a_reload_takes_is_so_no_longer_on_an_open_connection() {
+    let site = secure();
+    let server = site.start();
+    let directory = site.directory.path();
+    let address = format!("127.0.0.1:{}", server.addresses()[0].port());
+    let connection = ["-quiet", "-connect", &address, "-cert", "staff.pem", "-key", "staff.key"];
+    let mut client = Command::new("openssl")
+        .arg("s_client")
+        .args(connection)
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("openssl: {error}; {NEEDS}"));
+    let (mut asks, answers) = (client.stdin.take().unwrap(), client.stdout.take().unwrap());
+    let mut answers = BufReader::new(answers).lines().map_while(Result::ok);
+    let mut ask = || {
+        asks.write_all(b"GET /index.html HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        answers.find(|line| line.starts_with("HTTP/1.1 ")).unwrap_or_default()
+    };
+    assert_eq!(ask(), "HTTP/1.1 403 Forbidden", "who shows it may read nothing");
+    // The same once more changes nothing.
+    server.reload(site.config.clone()).unwrap();
+    assert_eq!(ask(), "HTTP/1.1 403 Forbidden");
+    fs::copy(directory.join("server.pem"), directory.join("staff.pem")).unwrap();
+    server.reload(site.config.clone()).unwrap();
+    assert_eq!(ask(), "HTTP/1.1 421 Misdirected Request");
+    assert_eq!(answers.find(|line| line.starts_with("HTTP/1.1 ")), None, "and the connection ends");
+    drop(asks);
+    let _ = client.wait();
     server.end();
 }
 

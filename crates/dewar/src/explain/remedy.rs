@@ -9,7 +9,7 @@ use crate::{
     run::Denial,
 };
 use flask::domain_of;
-use learn::{Scope, is_made_up};
+use learn::{Scope, is_made_up, made_up_by};
 use monitor::{Record, visible};
 use profile::{Kept, Variables};
 use std::{collections::BTreeSet, net::SocketAddr, path::Path};
@@ -26,7 +26,9 @@ pub(super) fn made_first(denial: &Denial) -> Option<String> {
     let is_exclusive = ["symlink", "link", "rename"].iter().any(|it| record.call.starts_with(it));
     let is_kept = kept(denial).is_some_and(|(_, place)| place == record.object);
     // Or nobody knows what it will be called next.
-    let is_odd = unnameable(&record.object).is_some() || is_made_up(name);
+    let is_odd = unnameable(&record.object).is_some()
+        || is_made_up(name)
+        || made_up_by(name, &record.comm).is_some();
     if is_kept || is_odd || is_exclusive || domain_of(&record.scontext).contains('/') {
         return None;
     }
@@ -35,8 +37,8 @@ pub(super) fn made_first(denial: &Denial) -> Option<String> {
         let line = made_by_dewar(record).filter(|_| in_narrow_directory(record))?;
         return Some(format!("{domain}{line}, which makes it before the run"));
     }
-    if let Some(file) = replaced(&record.object) {
-        let line = entry("files.write", &format!("{}{{,.*}}", literal(file)));
+    if let Some((file, ends)) = replaced(&record.object) {
+        let line = entry("files.write", &format!("{}{ends}", literal(file)));
         return Some(format!("as it takes the place of `{}`: {domain}{line}", visible(file)));
     }
     let line = entry("files.write", &literal(&record.object));
@@ -47,10 +49,15 @@ pub(super) fn made_first(denial: &Denial) -> Option<String> {
     }
 }
 
-/// The file beside whose name something was to be made, such as its lock: `PATH` of `PATH.lock`.
-fn replaced(path: &str) -> Option<&str> {
-    let (file, _) = path.rsplit_once('.')?;
-    Path::new(file).is_file().then_some(file)
+/// The file beside whose name something was to be made, such as its lock or what an editor saves:
+/// `PATH` of `PATH.lock` and `PATH~`, with the glob of how names of both end.
+fn replaced(path: &str) -> Option<(&str, &'static str)> {
+    let saved = path.strip_suffix('~').map(|file| (file, "{,~,.*}"));
+    let (file, ends) = match saved {
+        Some(it) => it,
+        None => (path.rsplit_once('.')?.0, "{,.*}"),
+    };
+    Path::new(file).is_file().then_some((file, ends))
 }
 
 fn in_narrow_directory(record: &Record) -> bool {
@@ -193,7 +200,8 @@ fn line(record: &Record) -> Option<String> {
         if record.call.starts_with("mkdir") {
             return made_by_dewar(record);
         }
-        return made_by_pattern(directory, name);
+        return made_up_by_program(record, directory, name)
+            .or_else(|| made_by_pattern(directory, name));
     }
     let object = new_entry(record).map_or(&*record.object, |(directory, _)| directory);
     let is_path = list.starts_with("files.") || object.starts_with("unix:");
@@ -211,6 +219,13 @@ fn is_wide(directory: &str) -> bool {
     let is_shelf = scope.is_some_and(|scope| scope.is_shelf(path));
     let homes = Path::new("/home");
     is_home || is_shelf || path == homes || path.parent().is_none_or(|parent| parent == homes)
+}
+
+/// The right to make files with names that the program makes up from its own.
+fn made_up_by_program(record: &Record, directory: &str, name: &str) -> Option<String> {
+    let names = made_up_by(name, &record.comm)?;
+    let line = format!("{}/{names}", literal(directory.trim_end_matches('/')));
+    Some(entry("files.write", &line) + ", and the file whose place it takes")
 }
 
 /// The right to make files with names like `name`, where its end is another each time, and to put

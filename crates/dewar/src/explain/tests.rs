@@ -36,6 +36,12 @@ fn a_denial_is_told_with_what_would_allow_it_in_a_profile() {
             "/home/me/.claude.json.tmp.4711.aB3d9",
             r#"files.write = ["/home/me/.claude.json","/home/me/.claude.json.tmp.*"]"#,
         ),
+        (
+            "dir",
+            &["add_name"],
+            "/home/me/cc1YIyYIy",
+            r#"in a profile files.write = ["/home/me/cc1??????"], and the file whose place it takes"#,
+        ),
         ("dir", &["add_name"], "/tmp/", "files.write = [\"/tmp\"]"),
         ("dir", &["read", "open"], "/home/me", "files.list = [\"/home/me\"]"),
         (

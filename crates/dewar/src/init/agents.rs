@@ -218,6 +218,10 @@ fn hook_command(program: &str, profile: &str) -> String {
     format!("{}{OURS}{profile} || exit 2", quoted(program))
 }
 
+/// How long Claude Code waits for the hook. After that it runs the command as it was: what keeps
+/// the machine busy should not get there.
+const HOOK_SECONDS: u32 = 600;
+
 fn claude_settings(before: &str, program: &str, profile: &str) -> anyhow::Result<String> {
     let mut settings: Map<String, Value> = match before.trim() {
         "" => Map::new(),
@@ -231,7 +235,11 @@ fn claude_settings(before: &str, program: &str, profile: &str) -> anyhow::Result
     // Of all tools: who knows which of them will have commands?
     groups.push(json!({
         "matcher": "*",
-        "hooks": [{ "type": "command", "command": hook_command(program, profile) }],
+        "hooks": [{
+            "type": "command",
+            "command": hook_command(program, profile),
+            "timeout": HOOK_SECONDS,
+        }],
     }));
     let sandbox = settings.entry("sandbox").or_insert_with(|| json!({}));
     let sandbox = sandbox.as_object_mut().context("`sandbox` in it is no object")?;

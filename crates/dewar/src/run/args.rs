@@ -108,7 +108,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     cil: Vec<PathBuf>,
 
-    /// Print the summary at the end as JSON
+    /// Print the summary at the end as JSON, on standard error as all that Dewar says of a run
     #[arg(long)]
     json: bool,
 

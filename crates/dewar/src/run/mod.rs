@@ -58,7 +58,7 @@ pub(crate) use request::{AskRequest, RunRequest, UseDaemon};
 pub(crate) use script::found as found_program;
 pub(crate) use summary::lacking;
 pub(crate) use trusted::{guarded_for, is_trusted_outside};
-pub(crate) use unseen::{Unseen, kept_out};
+pub(crate) use unseen::{Unseen, WHILE_IT_RAN, kept_out, path_unseen};
 
 /// Runs the command; how it ended.
 pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<CommandStatus> {
@@ -88,7 +88,9 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         tell!("dewar: descriptor {fd} is not handed on: {why}");
     }
     let directory = std::env::current_dir().unwrap_or_default();
-    let named = unseen::Named::of(&request.command, &directory, &profile.variables);
+    let path = std::env::var_os("PATH");
+    let places = (directory.as_path(), path.as_deref());
+    let named = unseen::Named::of(&request.command, places, &profile.variables);
     let prompter = match request.ask.is_some() || profile.proposing.socket.is_some() {
         true => Some(asking::Prompter::start(request, &profile, &inherited, &id)?),
         false => None,
@@ -140,7 +142,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let (mode, answers) = (mode.to_owned(), notes.all());
     let unfound = unseen::unfound(&profile.compiled);
     let kept_out = unseen::variables_kept_out(&profile.compiled.environment);
-    let unseen = named.unseen();
+    let (unseen, path_unseen) = (named.unseen(), named.path_unseen());
     let mut record = RunRecord {
         planted,
         guarded,
@@ -151,10 +153,12 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         unfound,
         kept_out,
         unseen,
+        path_unseen,
         above: profile.above.clone(),
         time_limit: time_limit(report.outcome, &profile.compiled),
         ..record
     };
+    record.remarks.extend(serving.unanswered());
     let granted = (&*profile.compiled, &profile.documents);
     record.remarks.extend(unseen::remarks(&record, granted, &profile.variables));
     let has_others = journal.as_ref().is_ok_and(Journal::has_others);
@@ -163,9 +167,16 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         tell!("dewar: {line}");
     }
     if let CommandStatus::NotExecuted(errno) = report.outcome {
-        summary::tell_not_executed(&request.command[0], errno);
+        let command = &request.command[0];
+        let unseen = record.unseen.iter().find_map(|it| it.program(command));
+        summary::tell_not_executed(command, errno, unseen);
     }
-    summary::print(request, &record, has_others);
+    let recorded = match &kept {
+        Err(_) => summary::Recorded::Not,
+        Ok(()) if has_others => summary::Recorded::BesideOthers,
+        Ok(()) => summary::Recorded::Last,
+    };
+    summary::print(request, &record, recorded);
     if let Some(error) = report.audit_failure {
         tell!(
             "dewar: decisions are missing from the audit trail, which could not be written: {error}"

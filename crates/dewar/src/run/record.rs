@@ -68,6 +68,9 @@ pub(crate) struct RunRecord {
     /// What the command names outside of the workspace, and did not see.
     #[serde(default)]
     pub(crate) unseen: Vec<Unseen>,
+    /// Directories of `PATH` that it did not see.
+    #[serde(default)]
+    pub(crate) path_unseen: Vec<PathBuf>,
     /// Hosts that the profile grants and that had no address at the start, each with the domain.
     #[serde(default)]
     pub(crate) unfound: BTreeSet<(String, String)>,
@@ -151,6 +154,7 @@ impl RunRecord {
             above: None,
             kept_out: Vec::new(),
             unseen: Vec::new(),
+            path_unseen: Vec::new(),
             unrecorded: report.unrecorded.iter().map(|&layer| layer.to_owned()).collect(),
             changes: history.changes.clone(),
             answers: Vec::new(),

@@ -165,6 +165,18 @@ impl Serving {
         })
     }
 
+    /// That the daemon left questions without an answer, which is no denial that anybody records.
+    pub(super) fn unanswered(&self) -> Option<String> {
+        let Holds::Daemon(registration) = &self.decider.holds else { return None };
+        let count = registration.server.unanswered();
+        (count > 0).then(|| {
+            format!(
+                "the daemon that decides for this run was away or did not answer ({count} times): what it was asked about was \
+                 denied, and nobody recorded it"
+            )
+        })
+    }
+
     /// The run has ended.
     pub(super) fn end(&self) {
         let Holds::Daemon(registration) = &self.decider.holds else { return };

@@ -5,14 +5,24 @@ use crate::{output::tell, words};
 use cli::look;
 use monitor::visible;
 use rustix::io::Errno;
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
 
 /// Remarks that are made at the end of a run; `dewar explain` makes all.
 const MOST_REMARKS: usize = 3;
 
-/// Prints it. Where a run `has_others` beside it, it names itself, as another may end before it is
-/// asked about.
-pub(super) fn print(request: &RunRequest, record: &RunRecord, has_others: bool) {
+/// How `dewar explain` knows a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Recorded {
+    /// As the last one.
+    Last,
+    /// By its name: another may end before it is asked about.
+    BesideOthers,
+    /// Not at all: the record could not be written.
+    Not,
+}
+
+/// Prints it.
+pub(super) fn print(request: &RunRequest, record: &RunRecord, recorded: Recorded) {
     if request.json {
         if let Ok(text) = serde_json::to_string(&RunDocument::of(record)) {
             tell!("{}", flask::visible_json(&text));
@@ -28,7 +38,7 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord, has_others: bool) 
     for line in lacking(record) {
         tell!("dewar: {line}");
     }
-    if let Some(line) = closing(record, has_others) {
+    if let Some(line) = closing(record, recorded) {
         tell!("dewar: {line}");
     }
     if record.status != 0 {
@@ -41,13 +51,17 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord, has_others: bool) 
     }
 }
 
-/// Says why a command was not executed, and what to look at.
-pub(super) fn tell_not_executed(command: &OsStr, errno: Errno) {
+/// Says why a command was not executed, and what to look at; where it is found outside of the run
+/// alone, that it is `unseen` there.
+pub(super) fn tell_not_executed(command: &OsStr, errno: Errno, unseen: Option<&Path>) {
     let shown = visible(&command.to_string_lossy());
     let look = match errno {
-        Errno::NOENT => match script::found(command) {
-            Some(path) => script::wrong(&path).unwrap_or_default(),
-            None => {
+        Errno::NOENT => match (unseen, script::found(command)) {
+            (Some(path), _) => {
+                format!("{} is there, but not in this run", visible(&path.to_string_lossy()))
+            }
+            (_, Some(path)) => script::wrong(&path).unwrap_or_default(),
+            (_, None) => {
                 let is_sought = !command.as_bytes().contains(&b'/');
                 let hint = misspelt::hint(command);
                 let why = is_sought.then(|| "no directory of PATH has it".to_owned());
@@ -79,7 +93,7 @@ fn stats(record: &RunRecord) -> String {
 }
 
 /// What was denied, in one line; `None` if there is nothing to say.
-fn closing(record: &RunRecord, has_others: bool) -> Option<String> {
+fn closing(record: &RunRecord, recorded: Recorded) -> Option<String> {
     let Some(denial) = record.likeliest() else {
         let reads = record.unrecorded.iter().any(|layer| layer.starts_with("the envelope"));
         return (reads && record.status != 0).then(|| {
@@ -107,12 +121,16 @@ fn closing(record: &RunRecord, has_others: bool) -> Option<String> {
         _ => format!("denied {count} times{kept}; likeliest to have mattered: {what}"),
     };
     let ends = match record.status {
+        _ if denied.natively && recorded == Recorded::Not => "without Dewar you may not either",
+        0 if recorded == Recorded::Not => "the command succeeded all the same",
+        _ if recorded == Recorded::Not => return Some(told),
         _ if denied.natively => "without Dewar you may not either; `dewar explain` tells why",
         0 => "the command succeeded all the same; `dewar explain` tells why",
         _ => "`dewar explain` tells why and what would allow it",
     };
     let call = format!("`dewar explain {}`", visible(record.called()));
-    let ends = if has_others { ends.replace("`dewar explain`", &call) } else { ends.to_owned() };
+    let by_name = recorded == Recorded::BesideOthers;
+    let ends = if by_name { ends.replace("`dewar explain`", &call) } else { ends.to_owned() };
     Some(format!("{told}; {ends}"))
 }
 
@@ -201,16 +219,24 @@ mod tests {
     #[test]
     fn the_closing_line_names_what_mattered_and_counts_what_was_not_kept() {
         let mut record = record(&[("file", "/home/me/.curlrc"), ("endpoint", "192.0.2.1:443")]);
-        let line = closing(&record, false).unwrap();
+        let line = closing(&record, Recorded::Last).unwrap();
         assert!(line.contains("denied 100 times;") && line.contains("192.0.2.1:443"), "{line}");
         record.id = "4k7m2p9x".into();
-        let line = closing(&record, true).unwrap();
+        let line = closing(&record, Recorded::BesideOthers).unwrap();
         assert!(
             line.ends_with("`dewar explain 4k7m2p9x` tells why and what would allow it"),
             "{line}"
         );
+        let line = closing(&record, Recorded::Not).unwrap();
+        assert!(line.contains("192.0.2.1:443") && !line.contains("explain"), "{line}");
+        for ended in [129, 130, 143] {
+            record.status = ended;
+            let line = closing(&record, Recorded::Last).unwrap();
+            assert!(line.contains("denied 100 times; the weightiest: "), "{line}");
+        }
+        record.status = 7;
         record.dropped = 189_900;
-        let line = closing(&record, false).unwrap();
+        let line = closing(&record, Recorded::Last).unwrap();
         assert!(line.contains("denied 190000 times (189900 of them not kept)"), "{line}");
     }
 
@@ -218,13 +244,13 @@ mod tests {
     fn what_did_no_harm_or_fails_without_dewar_too_is_said_to() {
         let mut record = record(&[("file", "/home/me/.viminfo")]);
         record.status = 0;
-        let line = closing(&record, false).unwrap();
+        let line = closing(&record, Recorded::Last).unwrap();
         assert!(line.contains("the command succeeded all the same"), "{line}");
         let natively = Record { natively: true, probed: true, ..record.denials[0].record.clone() };
         record.denials[0].record = natively;
-        assert_eq!(closing(&record, false), None);
+        assert_eq!(closing(&record, Recorded::Last), None);
         record.status = 1;
-        let line = closing(&record, false).unwrap();
+        let line = closing(&record, Recorded::Last).unwrap();
         assert!(line.contains("you may not either") && !line.contains("would allow"), "{line}");
     }
 
@@ -252,11 +278,11 @@ mod tests {
     #[test]
     fn a_failure_in_mode_fast_is_never_said_to_be_without_denials() {
         let mut record = record(&[]);
-        assert_eq!(closing(&record, false), None);
+        assert_eq!(closing(&record, Recorded::Last), None);
         record.unrecorded = vec!["the envelope: reading".into()];
-        assert!(closing(&record, false).unwrap().contains("`--mode all` shows it"));
+        assert!(closing(&record, Recorded::Last).unwrap().contains("`--mode all` shows it"));
         record.status = 0;
-        assert_eq!(closing(&record, false), None);
+        assert_eq!(closing(&record, Recorded::Last), None);
     }
 
     #[test]

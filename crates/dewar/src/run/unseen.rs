@@ -7,16 +7,26 @@ mod named;
 pub(super) use named::Named;
 
 use super::{Denial, RunRecord};
-use crate::names::asks_for_names;
+use crate::{
+    control::{ChangeResult, PolicyChange},
+    names::asks_for_names,
+};
 use learn::{Judge, Line, Scope};
-use monitor::{DeedKind, Record, visible};
+use monitor::{Action, DeedKind, Record, visible};
 use profile::{Compiled, Documents, Domain, Environment, Fate, PathRule, ResolvedHost, Variables};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
+
+/// How it is told that a change has killed a process.
+pub(crate) const WHILE_IT_RAN: &str = " while the command ran";
+
+/// What a shell ends with where it finds no such program.
+const NOT_FOUND: i32 = 127;
 
 /// What is told of one kind.
 const MOST_TOLD: usize = 3;
@@ -43,6 +53,12 @@ impl Unseen {
     /// Whether somebody who has written `name` means it.
     pub(crate) fn is_named(&self, name: &str) -> bool {
         self.path.components().eq(Path::new(name).components())
+    }
+
+    /// It, if it is the program that `command` stands for.
+    pub(super) fn program(&self, command: &OsStr) -> Option<&Path> {
+        let is_it = self.path.file_name() == Path::new(command).file_name();
+        (is_it && self.key == "files.exec").then_some(&self.path)
     }
 
     /// As the denial that it would have been, had `command` seen it. What lies where the run has a
@@ -139,17 +155,35 @@ pub(super) fn remarks(
         let what = "grants nothing of the system: `extends = \"workspace\"` at its top does";
         told.push(format!("the profile extends none, so it {what}"));
     }
+    told.extend(killed(record));
     told.extend(own_profile(record, documents));
     told.extend(file_limit(record, compiled));
     if record.likeliest().is_none() {
         told.extend(record.unseen.iter().map(|it| it.told(variables)));
         told.extend(unmade(compiled, variables));
     }
+    if record.status == NOT_FOUND && record.unseen.is_empty() {
+        told.extend(path_unseen(record));
+    }
     told.extend(not_found(record, compiled));
     if record.likeliest().is_none() {
         told.extend(without_sources(record, &compiled.environment));
     }
     told
+}
+
+/// That a change while it ran killed processes.
+fn killed(record: &RunRecord) -> Option<String> {
+    let killed = |change: &PolicyChange| {
+        let ChangeResult::Receipt(receipt) = &change.outcome else { return None };
+        let killed = receipt.holders.iter().filter(|it| it.action == Action::Killed);
+        let killed: BTreeSet<_> = killed.map(|it| (it.pid, visible(&it.comm))).collect();
+        let (_, first) = killed.first()?;
+        let more = killed.len() - 1;
+        let whom = if more > 0 { format!("{first} and {more} more") } else { first.clone() };
+        Some(format!("`{}` killed {whom}{WHILE_IT_RAN}", visible(&change.what)))
+    };
+    record.changes.iter().find_map(killed)
 }
 
 /// Programs with a shipped profile of their own, which reaches what they need.
@@ -255,6 +289,14 @@ pub(crate) fn kept_out(record: &RunRecord) -> Option<String> {
     let how = "`dewar run --show-env` shows all, and `env.pass` lets them in by name";
     let names = &record.kept_out;
     (!names.is_empty()).then(|| format!("variables kept out: {}; {how}", some_of(names)))
+}
+
+/// The directories of `PATH` that a run did not see: a program of one is not found.
+pub(crate) fn path_unseen(record: &RunRecord) -> Option<String> {
+    let places = record.path_unseen.iter().map(|place| place.to_string_lossy().into_owned());
+    let places: Vec<String> = places.collect();
+    let what = "directories of PATH that are not in this run, unless `files.exec` names them";
+    (!places.is_empty()).then(|| format!("{what}: {}", some_of(&places)))
 }
 
 /// The first of several names, and how many more there are.

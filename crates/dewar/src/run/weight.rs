@@ -4,9 +4,9 @@ use super::{Denial, RunRecord};
 use monitor::{DeedKind, Record};
 use std::path::Path;
 
-/// What interactive programs keep of their own in the home, by how their file names begin: without
+/// What programs keep of their own in the home, by how their file names begin: without
 /// it they begin anew each time.
-const MEMORIES: [(&str, &[&str]); 6] = [
+const MEMORIES: [(&str, &[&str]); 7] = [
     ("bash", &[".bash_history", ".bashrc", ".bash_profile", ".profile"]),
     ("fish", &[".config/fish", ".local/share/fish", ".bash_history"]),
     ("vim", &[".viminfo"]),
@@ -14,6 +14,8 @@ const MEMORIES: [(&str, &[&str]); 6] = [
     ("top", &[".config/procps"]),
     // Counters of how it is used.
     ("go", &[".config/go"]),
+    // Locks, and when each package was used last.
+    ("cargo", &[".cargo/.package-cache", ".cargo/.package-cache-mutate", ".cargo/.global-cache"]),
 ];
 
 impl RunRecord {
@@ -46,9 +48,12 @@ impl RunRecord {
         else {
             return false;
         };
-        MEMORIES.iter().any(|(begin, places)| {
-            program.starts_with(begin) && places.iter().any(|it| place.starts_with(it))
-        })
+        // Or a directory on the way there, where there is none yet.
+        let makes = record.call.starts_with("mkdir");
+        let is_in = |it: &str| place.starts_with(it) || makes && Path::new(it).starts_with(place);
+        MEMORIES
+            .iter()
+            .any(|(begin, places)| program.starts_with(begin) && places.iter().any(|it| is_in(it)))
     }
 
     /// Whether a library tries it to learn how a host would be reached, and does without: which of

@@ -2,15 +2,17 @@
 
 use super::view::Key;
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
+    process::getpgrp,
     termios::{
-        LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+        LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcgetwinsize,
+        tcsetattr,
     },
 };
 use signal_hook::{
     SigId,
-    consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGWINCH},
+    consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGTTOU, SIGWINCH},
     low_level::{emulate_default_handler, pipe, unregister},
 };
 use std::{
@@ -62,7 +64,7 @@ impl Drop for Caught {
     }
 }
 
-/// See the file. Dropped, the terminal is what it was before.
+/// The terminal, taken over. Dropped, it is what it was before.
 pub(super) struct Screen {
     before: Termios,
     resized: Caught,
@@ -76,33 +78,45 @@ impl Screen {
         stdin().is_terminal() && stdout().is_terminal()
     }
 
-    /// Takes the terminal over.
+    /// Takes the terminal over; `None` if a signal ended us in the background, before it was ours.
     ///
     /// # Errors
     ///
     /// Whatever the system says.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(super) fn open() -> io::Result<Option<Self>> {
         let screen = Self {
             before: tcgetattr(stdin())?,
             resized: Caught::new(&[SIGWINCH])?,
             suspended: Caught::new(&[SIGTSTP])?,
             ended: Caught::new(&[SIGINT, SIGTERM, SIGHUP])?,
         };
-        screen.enter()?;
-        Ok(screen)
+        Ok(screen.enter()?.then_some(screen))
     }
 
-    fn enter(&self) -> io::Result<()> {
+    /// Whether the terminal is ours now: not if a signal ends us in the background. There, the
+    /// kernel stops whoever changes a terminal, again and again, as long as it catches that signal.
+    fn enter(&self) -> io::Result<bool> {
+        while is_in_background() {
+            if has_arrived(&self.ended)? {
+                return Ok(false);
+            }
+            emulate_default_handler(SIGTTOU)?;
+        }
         // Keys come one by one and are not shown; Ctrl-C and Ctrl-Z still send their signals.
         let mut own = self.before.clone();
         own.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
         own.special_codes[SpecialCodeIndex::VMIN] = 1;
         own.special_codes[SpecialCodeIndex::VTIME] = 0;
         tcsetattr(stdin(), OptionalActions::Drain, &own)?;
-        write(ENTER)
+        write(ENTER)?;
+        Ok(true)
     }
 
+    /// In the background, the terminal is somebody else's by now.
     fn leave(&self) -> io::Result<()> {
+        if is_in_background() {
+            return Ok(());
+        }
         let written = write(LEAVE);
         tcsetattr(stdin(), OptionalActions::Drain, &self.before)?;
         written
@@ -157,8 +171,7 @@ impl Screen {
                 drain(&self.suspended.arrived);
                 self.leave()?;
                 emulate_default_handler(SIGTSTP)?;
-                self.enter()?;
-                return Ok(Event::Changed);
+                return Ok(if self.enter()? { Event::Changed } else { Event::Quit });
             }
             if resized {
                 drain(&self.resized.arrived);
@@ -177,6 +190,17 @@ impl Drop for Screen {
         // The terminal may be gone.
         let _ = self.leave();
     }
+}
+
+/// Whether another group of processes has the terminal.
+fn is_in_background() -> bool {
+    tcgetpgrp(stdin()).is_ok_and(|group| group != getpgrp())
+}
+
+/// Whether one of the signals has.
+fn has_arrived(caught: &Caught) -> io::Result<bool> {
+    let mut fds = [PollFd::new(&caught.arrived, PollFlags::IN)];
+    Ok(poll(&mut fds, Some(&Timespec::default()))? > 0)
 }
 
 /// The keys that were pressed; `None` if they mean to leave. So do the end of all input, and a

@@ -376,9 +376,11 @@ impl<'a> Comparison<'a> {
         if labels.is_empty() && self.gate.state.labels.has_forgotten() {
             return Some(Finding::vague(held, object));
         }
-        let lost = labels.iter().flat_map(|label| {
-            [Class::File, Class::Dir].map(|class| self.lost_file(who.ssid, label, class))
-        });
+        // Nobody tells which of them it is.
+        let watched = [Class::File, Class::Dir, Class::FifoFile, Class::SockFile];
+        let lost = labels
+            .iter()
+            .flat_map(|label| watched.map(|class| self.lost_file(who.ssid, label, class)));
         let lost = lost.fold(AccessVector::NONE, |all, lost| all | lost) & perm::file::WATCH;
         (!lost.is_empty()).then(|| Finding::new(held, object, Class::File, lost))
     }

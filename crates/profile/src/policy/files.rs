@@ -29,6 +29,7 @@ const EXIST: PermissionSet = PermissionSet {
 const LIST: PermissionSet = PermissionSet { name: "files_list", classes: &[("dir", "read open")] };
 
 /// `files.read`. Block devices are granted by no list: they are the file system below all labels.
+/// Devices are not watched: a watch on a terminal tells when its user types.
 pub(super) const READ: PermissionSet = PermissionSet {
     name: "files_read",
     classes: &[
@@ -36,8 +37,8 @@ pub(super) const READ: PermissionSet = PermissionSet {
         ("dir", "read open watch"),
         ("lnk_file", "read open"),
         ("chr_file", "read open"),
-        ("fifo_file", "read open"),
-        ("sock_file", "read open"),
+        ("fifo_file", "read open watch"),
+        ("sock_file", "read open watch"),
     ],
 };
 

@@ -8,7 +8,7 @@ use super::{
     listener::Listener,
     pace::{Fares, Pace, Paced, Streams, UnderWay},
     share::{Share, Tallies},
-    tls::Acceptor,
+    tls::{Acceptor, Shown},
     turns::Turns,
 };
 use crate::{answer::Responder, http::head::MAX_FIELDS, shared::Shared};
@@ -84,12 +84,21 @@ struct Local {
 
 /// Whose requests come by one connection.
 struct Client {
+    /// Its certificate, where the label is by that.
+    shown: Option<Shown>,
     label: Sid,
     peer: Option<IpAddr>,
     pace: Rc<Pace>,
     replies: Arc<Share>,
     requests: Arc<Share>,
     turns: Turns,
+}
+
+impl Client {
+    /// Whether its label still holds: not where a reload has changed who signs certificates.
+    fn is_believed(&self, local: &Local) -> bool {
+        self.shown.as_ref().is_none_or(|shown| local.shared.tls.load().believe(shown))
+    }
 }
 
 /// Starts the thread.
@@ -159,7 +168,7 @@ async fn accept(local: Rc<Local>, listener: Listener) {
         }
         let label = local.responder.borrow().site.labels[usize::from(index)];
         let own = Rc::clone(&local);
-        spawn_local(secured(own, acceptor, stream, (label, address.ip())));
+        spawn_local(secured(own, (index, acceptor), stream, (label, address.ip())));
     }
 }
 
@@ -186,7 +195,7 @@ impl Drop for Open {
 
 async fn secured(
     local: Rc<Local>,
-    acceptor: Acceptor,
+    (index, acceptor): (u16, Acceptor),
     stream: TcpStream,
     (label, peer): (Sid, IpAddr),
 ) {
@@ -201,7 +210,8 @@ async fn secured(
     let label = acceptor.label(stream.get_ref().1).unwrap_or(label);
     // Who has agreed to HTTP/2 says nothing else.
     let modern = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    serve(&local, stream, (label, Some(peer)), modern).await;
+    let shown = acceptor.shown(index, stream.get_ref().1);
+    serve(&local, stream, (label, Some(peer), shown), modern).await;
     drop(open);
 }
 
@@ -209,12 +219,16 @@ async fn take_over(local: Rc<Local>, handed: Handed) {
     let open = Open::new(&local);
     let Ok(stream) = TcpStream::from_std(handed.fd.into()) else { return };
     let stream = Begun { read: handed.read, at: 0, stream };
-    serve(&local, stream, (handed.label, handed.peer), true).await;
+    serve(&local, stream, (handed.label, handed.peer, None), true).await;
     drop(open);
 }
 
-async fn serve<S>(local: &Rc<Local>, stream: S, (label, peer): (Sid, Option<IpAddr>), modern: bool)
-where
+async fn serve<S>(
+    local: &Rc<Local>,
+    stream: S,
+    (label, peer, shown): (Sid, Option<IpAddr>, Option<Shown>),
+    modern: bool,
+) where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let limits = local.responder.borrow().site.config.limits;
@@ -244,7 +258,10 @@ where
     let replies = local.replies.borrow_mut().share(peer);
     let requests = local.requests.borrow_mut().share(peer);
     let turns = Turns::new();
-    let client = Rc::new(Client { label, peer, pace: Rc::clone(&pace), replies, requests, turns });
+    let pace_of_client = Rc::clone(&pace);
+    let client = Client { shown, label, peer, pace: pace_of_client, replies, requests, turns };
+    let client = Rc::new(client);
+    let whose = Rc::clone(&client);
     let service = service_fn(move |request| {
         let under_way = UnderWay::new(&client.pace);
         exchange::answer(Rc::clone(&own), Rc::clone(&client), under_way, request)
@@ -259,7 +276,8 @@ where
                 local.responder.borrow().counters().timeouts.add(u64::from(fares == Fares::Stuck));
                 return Poll::Ready(());
             }
-            if (local.shared.ends() || fares == Fares::Idle) && !told {
+            let is_over = local.shared.ends() || fares == Fares::Idle || !whose.is_believed(local);
+            if is_over && !told {
                 told = true;
                 connection.as_mut().graceful_shutdown();
             }

@@ -27,6 +27,14 @@ pub(crate) struct Acceptor {
     pub(crate) tls: TlsAcceptor,
     /// Labels of clients, by the digests of their certificates.
     labels: Arc<HashMap<String, Sid>>,
+    /// By whom certificates of clients are signed, as a digest of all.
+    authorities: [u8; 32],
+}
+
+/// What a certificate counts by that a client has shown.
+pub(crate) struct Shown {
+    listener: u16,
+    authorities: [u8; 32],
 }
 
 impl Acceptors {
@@ -43,6 +51,12 @@ impl Acceptors {
     pub(crate) fn get(&self, index: u16) -> Option<Acceptor> {
         self.0.get(&index).cloned()
     }
+
+    /// Whether what a client has shown would be believed today by the same authorities.
+    pub(crate) fn believe(&self, shown: &Shown) -> bool {
+        let now = self.0.get(&shown.listener);
+        now.is_some_and(|now| now.authorities == shown.authorities)
+    }
 }
 
 impl Acceptor {
@@ -56,6 +70,7 @@ impl Acceptor {
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| key_error(error.to_string()))?;
+        let mut authorities = ::ring::digest::Context::new(&::ring::digest::SHA256);
         let builder = match &tls.clients {
             None => builder.with_no_client_auth(),
             Some(path) => {
@@ -64,6 +79,7 @@ impl Acceptor {
                     |why: String| ServerError::Tls { what: path.display().to_string(), why };
                 let mut roots = RootCertStore::empty();
                 for root in certificates(&path)? {
+                    authorities.update(&root);
                     roots.add(root).map_err(|error| wrong(error.to_string()))?;
                 }
                 let verifier =
@@ -82,7 +98,14 @@ impl Acceptor {
         for (digest, context) in &tls.labels {
             labels.insert(digest.to_ascii_lowercase().replace(':', ""), manager.sid(context)?);
         }
-        Ok(Self { tls: TlsAcceptor::from(Arc::new(server)), labels: Arc::new(labels) })
+        let authorities = authorities.finish().as_ref().try_into().unwrap_or_default();
+        Ok(Self { tls: TlsAcceptor::from(Arc::new(server)), labels: Arc::new(labels), authorities })
+    }
+
+    /// What the certificate counts by that a client of this `listener` has shown.
+    pub(crate) fn shown(&self, listener: u16, connection: &ServerConnection) -> Option<Shown> {
+        connection.peer_certificates()?.first()?;
+        Some(Shown { listener, authorities: self.authorities })
     }
 
     /// The label of a client, by its certificate.

@@ -88,9 +88,9 @@ pub(crate) const KNOWN: &[Known] = &[
     },
     Known {
         calls: &["inotify", "watch"],
-        native: "a watch on a device, a FIFO or a socket",
+        native: "a watch on a device",
         dewar: "`EACCES`",
-        reason: "Only files and directories may be watched: a watch on a terminal tells when its user types.",
+        reason: "A watch on a terminal tells when its user types.",
         is: |it| is_success(&it.native) && errno(&it.dewar) == "EACCES",
     },
     Known {

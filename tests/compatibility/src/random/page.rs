@@ -72,7 +72,7 @@ What follows is all that may differ; any other difference fails the test. Names 
 
 Before results are compared, the set-user-ID and set-group-ID bits of regular files are left out: `open` grants nobody to set
 them, and calls that ask for them succeed without them (docs/profile.md). Programs read no clock, no inode number and no PID: a
-sandbox has PIDs of its own. Of a PID that they are told, they tell whose it is. A program of several threads whose results vary natively, too, is compared as the set of its results
+sandbox has PIDs of its own, and a process group or session that began outside is 0 (`getpgrp`, `getsid`). Of a PID that they are told, they tell whose it is. A program of several threads whose results vary natively, too, is compared as the set of its results
 over 30 runs. Files of other users than the run's own belong to `nobody` where there is a user namespace.
 
 | call | natively | under Dewar | why |

@@ -191,7 +191,10 @@ open('d/x', 'w').write('1'); os.rename('d/x', 'd/y'); os.chmod('d/y', 0o600); op
 data = os.read(fd, 65536)
 while data:
     w, mask, cookie, n = struct.unpack('iIII', data[:16]); print(hex(mask), bool(cookie), data[16:16 + n].rstrip(b'\\0')); data = data[16 + n:]
-print(c.inotify_add_watch(fd, b'missing', 2), ctypes.get_errno())",
+print(c.inotify_add_watch(fd, b'missing', 2), ctypes.get_errno())
+import socket; os.mkfifo('p'); s = socket.socket(socket.AF_UNIX); s.bind('s')
+for name in [b'p', b's']: print(c.inotify_add_watch(fd, name, 0xfff))
+os.close(os.open('p', os.O_RDWR)); os.chmod('s', 0o600); print(os.read(fd, 65536).hex())",
     );
 }
 

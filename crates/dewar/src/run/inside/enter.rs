@@ -82,7 +82,7 @@ pub(super) fn run(
     let _ = tmp.keep();
     let outcome = launch::inside::execute(&request.command, &environment, inherited, &limits);
     if let CommandStatus::NotExecuted(errno) = outcome {
-        summary::tell_not_executed(&request.command[0], errno);
+        summary::tell_not_executed(&request.command[0], errno, None);
     }
     Ok(outcome)
 }

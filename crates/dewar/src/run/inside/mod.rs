@@ -154,6 +154,6 @@ pub(super) fn run(
     );
     let error = Command::new(&request.command[0]).args(&request.command[1..]).exec();
     let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::NOENT);
-    super::summary::tell_not_executed(&request.command[0], errno);
+    super::summary::tell_not_executed(&request.command[0], errno, None);
     Ok(Some(CommandStatus::NotExecuted(errno)))
 }

@@ -4,7 +4,7 @@ use super::{MOST_TOLD, Unseen};
 use crate::machine;
 use profile::Variables;
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     path::{Component, Path, PathBuf},
 };
 
@@ -12,39 +12,96 @@ use std::{
 const MOST_WORDS: usize = 1_000;
 
 /// What a command names of the machine, as it was before the run.
-pub(crate) struct Named(Vec<(&'static str, PathBuf)>);
+pub(crate) struct Named {
+    /// Files, each with the list of a profile that would show it.
+    files: Vec<(&'static str, PathBuf)>,
+    /// Names of programs that are looked for.
+    programs: Vec<String>,
+    /// The directories that they are looked for in, but for those of the workspace.
+    path: Vec<PathBuf>,
+}
 
 impl Named {
-    /// The files that `command` names, started in `directory`, but for those of the workspace.
-    pub(crate) fn of(command: &[OsString], directory: &Path, variables: &Variables) -> Self {
+    /// The files that `command` names, started in `directory` with `path` for `PATH`, but for those
+    /// of the workspace.
+    pub(crate) fn of(
+        command: &[OsString],
+        (directory, path): (&Path, Option<&OsStr>),
+        variables: &Variables,
+    ) -> Self {
         let words = command.iter().enumerate();
         let words = words.filter_map(|(index, word)| Some((index, word.to_str()?)));
         let words = words.flat_map(|(index, word)| {
-            words_of(word, &variables.home).into_iter().map(move |word| (index, word))
+            let may_be_program = index == 0 || is_line(word);
+            let words = words_of(word, &variables.home).into_iter();
+            words.map(move |word| (index, word, may_be_program))
         });
-        let paths = words.take(MOST_WORDS).filter_map(|(index, word)| {
+        let words: Vec<_> = words.take(MOST_WORDS).collect();
+        let programs = words.iter().filter(|(_, word, is_one)| *is_one && is_plain(word));
+        let programs = programs.map(|(_, word, _)| word.clone()).collect();
+        let paths = words.iter().filter_map(|(index, word, _)| {
             let value = word.strip_prefix('-').and_then(|option| option.split_once('='));
             let word = value.map_or(word.as_str(), |(_, value)| value);
             let path = without_dots(&directory.join(word));
             let is_path = word.contains('/') && path.symlink_metadata().is_ok();
-            let key = if index == 0 { "files.exec" } else { "files.read" };
+            let key = if *index == 0 { "files.exec" } else { "files.read" };
             (is_path && !path.starts_with(&variables.workspace)).then_some((key, path))
         });
-        Self(paths.collect())
+        let mut files: Vec<(&'static str, PathBuf)> = Vec::new();
+        for (key, path) in paths {
+            if files.iter().all(|(_, other)| *other != path) {
+                files.push((key, path));
+            }
+        }
+        let places = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>());
+        let is_elsewhere = |place: &PathBuf| {
+            place.is_absolute() && place.is_dir() && !place.starts_with(&variables.workspace)
+        };
+        let path = places.into_iter().flatten().filter(is_elsewhere).collect();
+        Self { files, programs, path }.with_programs()
+    }
+
+    /// With the files of programs that are looked for, each where it is found first. What is there
+    /// more than once is left out: the others may be in the view.
+    fn with_programs(mut self) -> Self {
+        for name in &self.programs {
+            let found = self.path.iter().map(|place| place.join(name));
+            let found: Vec<_> = found.filter(|path| path.is_file()).take(2).collect();
+            if let [path] = found.as_slice() {
+                self.files.push(("files.exec", path.clone()));
+            }
+        }
+        self
     }
 
     /// Those of them that are not in the view, in which this is called.
     pub(crate) fn unseen(&self) -> Vec<Unseen> {
-        let unseen = self.0.iter().filter(|(_, path)| path.symlink_metadata().is_err());
+        let unseen = self.files.iter().filter(|(_, path)| path.symlink_metadata().is_err());
         let unseen =
             unseen.map(|(key, path)| Unseen { path: path.clone(), key: (*key).to_owned() });
         unseen.take(MOST_TOLD).collect()
     }
+
+    /// The directories of `PATH` that are not in the view, in which this is called.
+    pub(crate) fn path_unseen(&self) -> Vec<PathBuf> {
+        let unseen = self.path.iter().filter(|place| place.symlink_metadata().is_err());
+        unseen.cloned().collect()
+    }
+}
+
+/// Whether an argument may be a line for a shell.
+fn is_line(argument: &str) -> bool {
+    argument.contains(char::is_whitespace)
+}
+
+/// Whether a word may be a program that is looked for.
+fn is_plain(word: &str) -> bool {
+    !word.is_empty() && !word.starts_with('-') && !word.contains('/')
 }
 
 /// An argument; of a line for a shell, the words, with the home that it would put in them.
 fn words_of(argument: &str, home: &Path) -> Vec<String> {
-    if !argument.contains(char::is_whitespace) {
+    if !is_line(argument) {
         return vec![argument.to_owned()];
     }
     let operators = |c| "<>&|;()".contains(c);
@@ -78,19 +135,49 @@ mod tests {
     fn an_argument_is_looked_at_where_it_is_a_path_outside_of_the_workspace() {
         let variables = Variables { workspace: "/usr/bin".into(), ..Variables::default() };
         let command = ["sh", "--find-links=/usr/lib", "/usr/bin/env", "/etc", "lib", "/no/such"];
-        let named = Named::of(&command.map(OsString::from), Path::new("/usr"), &variables);
-        let paths: Vec<_> = named.0.iter().map(|(_, path)| path.as_path()).collect();
+        let named = Named::of(&command.map(OsString::from), (Path::new("/usr"), None), &variables);
+        let paths: Vec<_> = named.files.iter().map(|(_, path)| path.as_path()).collect();
         assert_eq!(paths, [Path::new("/usr/lib"), Path::new("/etc")]);
         assert!(named.unseen().is_empty(), "both can be seen");
         let command = ["ls", "../lib", "bin/../../etc", "bin/..", "bin/../bin/sh"];
-        let named = Named::of(&command.map(OsString::from), Path::new("/usr"), &variables);
-        let paths: Vec<_> = named.0.iter().map(|(_, path)| path.as_path()).collect();
+        let named = Named::of(&command.map(OsString::from), (Path::new("/usr"), None), &variables);
+        let paths: Vec<_> = named.files.iter().map(|(_, path)| path.as_path()).collect();
         assert_eq!(paths, [Path::new("/lib"), Path::new("/etc"), Path::new("/usr")]);
         let variables = Variables { home: "/usr".into(), ..variables };
         let line = "(grep -f ~/lib x;cat <'../etc/passwd');ls \"$HOME/sbin\" /no/such";
-        let named =
-            Named::of(&["sh", "-c", line].map(OsString::from), Path::new("/usr"), &variables);
-        let paths: Vec<_> = named.0.iter().map(|(_, path)| path.as_path()).collect();
+        let named = Named::of(
+            &["sh", "-c", line].map(OsString::from),
+            (Path::new("/usr"), None),
+            &variables,
+        );
+        let paths: Vec<_> = named.files.iter().map(|(_, path)| path.as_path()).collect();
         assert_eq!(paths, ["/usr/lib", "/etc/passwd", "/usr/sbin"].map(Path::new));
+    }
+    #[test]
+    fn programs_are_looked_for_in_the_directories_of_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let [mine, other] = ["mine", "other"].map(|name| directory.path().join(name));
+        for (place, name) in [(&mine, "tool"), (&mine, "both"), (&other, "both")] {
+            std::fs::create_dir_all(place).unwrap();
+            std::fs::write(place.join(name), "").unwrap();
+        }
+        let path = std::env::join_paths([&mine, &other, &PathBuf::from("/no/such")]).unwrap();
+        let variables = Variables { workspace: "/w".into(), ..Variables::default() };
+        for (command, want) in [
+            (&["tool"][..], &["tool"][..]),
+            (&["both"], &[]),
+            (&["sh", "-c", "make; tool x|both"], &["tool"]),
+            (&["echo", "tool"], &[]),
+        ] {
+            let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+            let named = Named::of(&command, (Path::new("/w"), Some(&path)), &variables);
+            let want = want.iter().map(|name| ("files.exec", mine.join(name))).collect::<Vec<_>>();
+            assert_eq!(named.files, want, "{command:?}");
+        }
+        let named = Named::of(&["x".into()], (Path::new("/w"), Some(&path)), &variables);
+        assert_eq!(named.path, [mine.as_path(), other.as_path()]);
+        assert!(named.path_unseen().is_empty(), "both can be seen");
+        std::fs::remove_dir_all(&mine).unwrap();
+        assert_eq!(named.path_unseen(), [mine]);
     }
 }

@@ -81,6 +81,8 @@ fn what_an_interactive_program_keeps_of_its_own_is_not_spoken_of_where_it_does_w
         ("/usr/bin/python3.11", "/home/me/.python_history", 0),
         ("/usr/bin/vim.basic", "/home/me/.viminfo", 0),
         ("/usr/local/go/bin/go", "/home/me/.config/go/telemetry", 0),
+        ("/root/.cargo/bin/cargo", "/home/me/.cargo/.package-cache", 0),
+        ("/root/.cargo/bin/cargo", "/home/me/.cargo/credentials.toml", 1),
         ("/usr/bin/python3.11", "/home/me/.bash_history", 1),
         ("/usr/bin/bash", "/home/you/.bash_history", 1),
         ("/usr/bin/bash", "/home/me/.bash_history_of_mine", 1),
@@ -89,6 +91,12 @@ fn what_an_interactive_program_keeps_of_its_own_is_not_spoken_of_where_it_does_w
         kept.record.program = program.into();
         record.denials = vec![kept];
         assert_eq!(record.denied(), want, "{program} {object}");
+    }
+    for (object, want) in [("/home/me/.config", 0), ("/home/me", 0), ("/home/me/.conf", 1)] {
+        let mut made = denial(1.0, "dir", &["add_name"], object);
+        (made.record.program, made.record.call) = ("/usr/bin/go".into(), "mkdirat".into());
+        record.denials = vec![made];
+        assert_eq!(record.denied(), want, "{object}");
     }
     record.denials = vec![denial(1.0, "endpoint", &["name_bind"], "[::1]:0")];
     assert_eq!(record.denied(), 0);

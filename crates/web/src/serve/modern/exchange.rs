@@ -82,6 +82,8 @@ pub(super) async fn answer(
     }
     let version = if parts.version == http::Version::HTTP_2 { "HTTP/2.0" } else { "HTTP/1.1" };
     let (body, refused) = match body {
+        // A new connection shows who the client is by now.
+        _ if !client.is_believed(&local) => (Vec::new(), Some(421)),
         Ok(body) => (body, None),
         Err(status) => (Vec::new(), Some(status)),
     };
