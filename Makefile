@@ -22,13 +22,17 @@ demo:
 	$(CARGO) build --release --locked -p dewar -p dewar-bench
 	scripts/demo $(RELEASE)/dewar
 
+# Tests wait for programs more than they compute.
+TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
+
 # Everything: format, lints, documents, dependencies, tests. Signals that whoever calls it ignores would reach no test.
 test:
 	scripts/setup cargo-deny axe-core agents
 	$(MAKE) --no-print-directory check
 	$(CARGO) build --workspace --locked --bins --tests --examples
 	$(CARGO) test $(MCP)
-	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal $(CARGO) test --workspace --locked --no-fail-fast
+	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal \
+	    $(CARGO) test --workspace --locked --no-fail-fast -- --test-threads $(TEST_THREADS)
 
 check:
 	scripts/check-programs

@@ -37,7 +37,7 @@ pub use edit::{Edit, EditError};
 pub use fragment::{Endpoint, FragmentError, covers_secret, fragment};
 pub use judge::{Judge, JudgeError};
 pub use line::{Addresses, Line, lines};
-pub use names::{is_made_up, made_up_by};
+pub use names::{is_made_up, temporary};
 pub use need::{Need, What, need};
 pub use place::{Detail, Scope, literal};
 pub use powers::{Power, powers};

@@ -7,6 +7,9 @@ pub(crate) fn varied(name: &str) -> Option<String> {
     if name.bytes().all(|b| b.is_ascii_digit()) {
         return Some("*".into());
     }
+    if let Some(glob) = temporary(name) {
+        return Some(glob);
+    }
     let words: Vec<&str> = split(name);
     let mut out = String::new();
     let mut has_glob = false;
@@ -105,18 +108,22 @@ pub fn is_made_up(name: &str) -> bool {
     varied(name).is_some() || last.len() < name.len() && is_six && is_mixed
 }
 
-/// The glob of names such as `name`, where a program calls what it makes after itself, as sed(1)
-/// does (`sedYIyYIy`), or is one in Python (`tmpk3_9x0ab`).
+/// The glob of names such as `name`, where that is what sed(1) writes beside a file that it changes
+/// (`sedYIyYIy`), or a temporary file of Python (`tmpk3_9x0ab`).
 #[must_use]
-pub fn made_up_by(name: &str, program: &str) -> Option<String> {
-    let own = name.strip_prefix(program).filter(|_| program.len() > 1);
-    let own = own.filter(|end| end.len() == 6 && end.bytes().all(|it| it.is_ascii_alphanumeric()));
+pub fn temporary(name: &str) -> Option<String> {
     let is_python = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_';
-    let python = name.strip_prefix("tmp");
-    let python = python.filter(|end| end.len() == 8 && end.bytes().all(is_python));
-    let end = own.or(python)?;
-    let start = &name[..name.len() - end.len()];
-    Some(literal(start) + &"?".repeat(end.len()))
+    let (start, end) = name.split_at_checked(3)?;
+    let is_one = match start {
+        "sed" => {
+            end.len() == 6
+                && end.bytes().all(|it| it.is_ascii_alphanumeric())
+                && end.bytes().any(|it| !it.is_ascii_lowercase())
+        }
+        "tmp" => end.len() == 8 && end.bytes().all(is_python),
+        _ => false,
+    };
+    is_one.then(|| start.to_owned() + &"?".repeat(end.len()))
 }
 
 /// `CamelCase`, as people name files.
@@ -153,16 +160,17 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_a_program_has_made_up_from_its_own_is_a_glob() {
-        for (name, program, want) in [
-            ("sedYIyYIy", "sed", Some("sed??????")),
-            ("tmpk3_9x0ab", "python3", Some("tmp????????")),
-            ("sedation1", "vi", None),
-            ("sediment", "sed", None),
-            ("sed", "sed", None),
-            ("abcdef", "", None),
+    fn temporary_files_of_sed_and_python_are_known() {
+        for (name, want) in [
+            ("sedYIyYIy", Some("sed??????")),
+            ("tmpk3_9x0ab", Some("tmp????????")),
+            ("sedations", None),
+            ("sediment", None),
+            ("sed", None),
+            ("tmp.Zq7xWp99", None),
+            ("s\u{e9}dYIyYIy", None),
         ] {
-            assert_eq!(made_up_by(name, program).as_deref(), want, "{name}");
+            assert_eq!(temporary(name).as_deref(), want, "{name}");
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{
     run::Denial,
 };
 use flask::domain_of;
-use learn::{Scope, is_made_up, made_up_by};
+use learn::{Scope, is_made_up, temporary};
 use monitor::{Record, visible};
 use profile::{Kept, Variables};
 use std::{collections::BTreeSet, net::SocketAddr, path::Path};
@@ -26,9 +26,7 @@ pub(super) fn made_first(denial: &Denial) -> Option<String> {
     let is_exclusive = ["symlink", "link", "rename"].iter().any(|it| record.call.starts_with(it));
     let is_kept = kept(denial).is_some_and(|(_, place)| place == record.object);
     // Or nobody knows what it will be called next.
-    let is_odd = unnameable(&record.object).is_some()
-        || is_made_up(name)
-        || made_up_by(name, &record.comm).is_some();
+    let is_odd = unnameable(&record.object).is_some() || is_made_up(name);
     if is_kept || is_odd || is_exclusive || domain_of(&record.scontext).contains('/') {
         return None;
     }
@@ -104,8 +102,20 @@ pub(super) fn in_profile(denial: &Denial, variables: Option<&Variables>) -> Opti
         Some((kept, _)) => {
             Some(format!("no line helps: {}. Change it outside of the run", kept.why()))
         }
-        None => Some(own_loopback(record).unwrap_or_default() + &of_domain(record) + &list),
+        None => {
+            let line = own_loopback(record).unwrap_or_default() + &of_domain(record) + &list;
+            Some(line + all_addresses(record).unwrap_or_default())
+        }
     }
+}
+
+/// What is bound at all addresses of the machine is reached from outside.
+fn all_addresses(record: &Record) -> Option<&'static str> {
+    let address = record.object.trim_end_matches("/udp").parse::<SocketAddr>().ok()?;
+    let is_bound = record.missing.iter().any(|name| name == "name_bind");
+    (is_bound && address.ip().is_unspecified()).then_some(
+        ", which others reach over the network; a profile with a loopback grants to bind 127.0.0.1",
+    )
 }
 
 /// What lets a run use the ports of the machine's loopback that it has bound itself.
@@ -200,8 +210,7 @@ fn line(record: &Record) -> Option<String> {
         if record.call.starts_with("mkdir") {
             return made_by_dewar(record);
         }
-        return made_up_by_program(record, directory, name)
-            .or_else(|| made_by_pattern(directory, name));
+        return temporary_in(directory, name).or_else(|| made_by_pattern(directory, name));
     }
     let object = new_entry(record).map_or(&*record.object, |(directory, _)| directory);
     let is_path = list.starts_with("files.") || object.starts_with("unix:");
@@ -221,9 +230,9 @@ fn is_wide(directory: &str) -> bool {
     is_home || is_shelf || path == homes || path.parent().is_none_or(|parent| parent == homes)
 }
 
-/// The right to make files with names that the program makes up from its own.
-fn made_up_by_program(record: &Record, directory: &str, name: &str) -> Option<String> {
-    let names = made_up_by(name, &record.comm)?;
+/// The right to make temporary files such as `name`.
+fn temporary_in(directory: &str, name: &str) -> Option<String> {
+    let names = temporary(name)?;
     let line = format!("{}/{names}", literal(directory.trim_end_matches('/')));
     Some(entry("files.write", &line) + ", and the file whose place it takes")
 }

@@ -39,8 +39,8 @@ fn a_denial_is_told_with_what_would_allow_it_in_a_profile() {
         (
             "dir",
             &["add_name"],
-            "/home/me/cc1YIyYIy",
-            r#"in a profile files.write = ["/home/me/cc1??????"], and the file whose place it takes"#,
+            "/home/me/sedYIyYIy",
+            r#"in a profile files.write = ["/home/me/sed??????"], and the file whose place it takes"#,
         ),
         ("dir", &["add_name"], "/tmp/", "files.write = [\"/tmp\"]"),
         ("dir", &["read", "open"], "/home/me", "files.list = [\"/home/me\"]"),
@@ -58,6 +58,7 @@ fn a_denial_is_told_with_what_would_allow_it_in_a_profile() {
         ),
         ("endpoint", &["name_connect"], "[::1]:443", "network.connect = [\"[::1]:443\"]"),
         ("endpoint", &["name_bind"], "127.0.0.1:8000", "a profile network.loopback = \"own\""),
+        ("endpoint", &["name_bind"], "0.0.0.0:80", "which others reach over the network"),
         ("file", &["write"], "/a*b\\c", r#"files.write = ["/a\\*b\\\\c"]"#),
         ("file", &["write"], "/a\u{1b}", "no line names it"),
         ("file", &["read"], "/a\"b", "no line names it"),

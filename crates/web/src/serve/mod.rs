@@ -77,3 +77,30 @@ impl Drop for EndsTheServer {
 fn starting(error: impl Into<io::Error>) -> ServerError {
     ServerError::system("cannot start a worker", error)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{os::unix::process::ExitStatusExt as _, process::Command};
+
+    #[test]
+    fn a_worker_that_panics_ends_the_server() {
+        const INSIDE: &str = "DEWAR_TESTS_A_WORKER_THAT_PANICS";
+        if std::env::var_os(INSIDE).is_some() {
+            let worker = thread::spawn(|| {
+                let _ends = EndsTheServer;
+                panic!("as a worker would");
+            });
+            let _ = worker.join();
+            return;
+        }
+        let own = std::env::current_exe().unwrap();
+        let name = "serve::tests::a_worker_that_panics_ends_the_server";
+        let ended = Command::new(own).args(["--exact", name]).env(INSIDE, "1").output().unwrap();
+        assert_eq!(
+            ended.status.signal(),
+            Some(rustix::process::Signal::ABORT.as_raw()),
+            "{ended:?}"
+        );
+    }
+}
