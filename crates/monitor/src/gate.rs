@@ -25,7 +25,8 @@ use mediation::{
 };
 use policy_stack::is_compound;
 use rustix::io::Errno;
-use std::{os::fd::OwnedFd, panic::AssertUnwindSafe};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::panic::AssertUnwindSafe;
 use supervisor::{Caller, LinkDirectories, Notification};
 use syscalls::Sysno;
 
@@ -82,25 +83,19 @@ impl Gate {
 
     /// Answers a call. Errors mean that the caller is gone, which is no concern of ours.
     pub(crate) fn answer(&self, call: &Notification, outcome: CallResult) {
+        let listener = &self.state.targets.listener;
         let _ = match outcome {
-            Ok(Answer::Continue) => self.state.targets.listener.send_continue(call.id),
-            Ok(Answer::Return(value)) => {
-                self.state.targets.listener.send_result(call.id, Ok(value))
-            }
+            Ok(Answer::Continue) => listener.send_continue(call.id),
+            Ok(Answer::Return(value)) => listener.send_result(call.id, Ok(value)),
             Ok(Answer::Open { fd, cloexec }) => {
-                use std::os::fd::AsFd;
-                let sent = self.state.targets.listener.hand_over(call, fd.as_fd(), cloexec);
+                let sent = listener.hand_over(call, fd.as_fd(), cloexec);
                 // The program may have closed it already.
                 supervisor::closing::close(fd);
                 // The program's table of descriptors is full, or it is gone.
-                if let Err(error) = sent {
-                    self.state.targets.listener.send_result(call.id, Err(error))
-                } else {
-                    sent
-                }
+                sent.or_else(|error| listener.send_result(call.id, Err(error)))
             }
             Ok(Answer::Elsewhere | Answer::Again) => Ok(()),
-            Err(error) => self.state.targets.listener.send_result(call.id, Err(error)),
+            Err(error) => listener.send_result(call.id, Err(error)),
         };
     }
 
@@ -179,8 +174,8 @@ impl Gate {
         let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
         let several = !state.subjects.policy_has_one_domain();
         let links = several.then(LinkDirectories::default);
-        let links = links.as_ref();
-        let caller = Caller { tree: &state.targets.tree, call, who: &who, cwd: &cwd, links };
+        let (tree, links) = (&state.targets.tree, links.as_ref());
+        let caller = Caller { tree, call, who: &who, cwd: &cwd, links };
         let ssid = state.subjects.sid(&state.targets, call)?;
         with(Asker { state, caller, ssid, number })
     }
