@@ -116,6 +116,58 @@ fn code_that_a_projects_npmrc_has_npm_load_is_not_npm() {
     }
 }
 
+/// Asks the debugger of Node, once it listens, for the token that its process can read.
+const DEBUGGER: &str = r#"
+const http = require('http'), net = require('net'), fs = require('fs');
+const expression = "process.mainModule.require('fs').readFileSync(process.env.HOME + '/.npmrc', 'utf8')";
+function ask(path) {
+    const key = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n';
+    const socket = net.connect(9229, '127.0.0.1', () => socket.write(
+        `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:9229\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n${key}`));
+    let upgraded = false;
+    socket.on('error', () => {}).on('data', data => {
+        if (upgraded) { fs.appendFileSync('came.txt', data); return; }
+        upgraded = true;
+        const call = { id: 1, method: 'Runtime.evaluate', params: { expression, returnByValue: true } };
+        const body = Buffer.from(JSON.stringify(call));
+        const head = Buffer.from([0x81, 0x80 | 126, body.length >> 8, body.length & 255, 0, 0, 0, 0]);
+        socket.write(Buffer.concat([head, body]));
+    });
+}
+let tries = 0;
+function look() {
+    if (tries++ > 1000) process.exit();
+    http.get('http://127.0.0.1:9229/json', answer => {
+        let text = '';
+        answer.on('data', part => text += part);
+        answer.on('end', () => ask(new URL(JSON.parse(text)[0].webSocketDebuggerUrl).pathname));
+    }).on('error', () => setTimeout(look, 5));
+}
+look();
+"#;
+
+#[test]
+fn a_script_gives_npm_no_orders_by_its_debugger() {
+    if !has("npm") {
+        return;
+    }
+    let mut account = Account::new(None);
+    account.set("npm_config_update_notifier", "false");
+    account.write(".npmrc", "//127.0.0.1:1/:_authToken=planted\n");
+    let package = r#"{"name":"p","version":"1.0.0","scripts":{"test":"sh test.sh"}}"#;
+    account.write("work/package.json", package);
+    account.write("work/debugger.js", DEBUGGER);
+    // npm sends itself the signal that its child has died of; by that one Node is debugged.
+    account.write(
+        "work/test.sh",
+        "node debugger.js < /dev/null > /dev/null 2>&1 & sleep 0.5; kill -USR1 $PPID $$",
+    );
+    let said = account.run("npm", &["npm", "test"]);
+    assert!(said.err.contains("Debugger listening"), "{}", said.err);
+    let came = fs::read_to_string(account.path("work/came.txt")).unwrap_or_default();
+    assert!(!came.contains("planted"), "{came}");
+}
+
 #[test]
 fn a_projects_npmrc_leads_npm_nowhere() {
     if !has("npm") {

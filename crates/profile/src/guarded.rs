@@ -88,6 +88,7 @@ pub(crate) fn guard(
                     standing,
                     rank: None,
                     beside: false,
+                    alone: false,
                 });
             });
         }
@@ -158,7 +159,8 @@ pub(crate) fn withhold(entries: &mut Vec<Entry>, files: &[(Pattern, TextSpan)]) 
     };
     let only = files.iter().filter(|(pattern, _)| has(pattern)).map(|(pattern, place)| {
         let (pattern, list, standing) = (pattern.clone(), List::Deny, Standing::Elsewhere);
-        Entry { pattern, list, layer: 0, place: *place, standing, rank: None, beside: false }
+        let (rank, beside, alone) = (None, false, false);
+        Entry { pattern, list, layer: 0, place: *place, standing, rank, beside, alone }
     });
     let only: Vec<Entry> = only.collect();
     entries.extend(only);

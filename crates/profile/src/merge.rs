@@ -19,9 +19,12 @@ use std::path::Path;
 /// Added to the layer of what a domain says on top of the base domain.
 const DOMAIN_LAYER: usize = 1 << 16;
 
+/// What the base domain is called.
+const MAIN: &str = "main";
+
 /// Names that no domain can have: types of the policy carry them.
 pub const RESERVED: [&str; 9] =
-    ["main", "kernel", "security", "unlabeled", "default", "init", "port", "node", "any_socket"];
+    [MAIN, "kernel", "security", "unlabeled", "default", "init", "port", "node", "any_socket"];
 
 /// Merges `documents`, the most basic first.
 pub(crate) fn merge(
@@ -32,7 +35,7 @@ pub(crate) fn merge(
     let mut merger = Merger { variables, reporter, layer: 0 };
     let tmp = variables.tmp.to_string_lossy().into_owned();
     // Nothing enters the base domain.
-    let domains = vec![Domain { from: Some(Vec::new()), ..Domain::new("main", None) }];
+    let domains = vec![Domain { from: Some(Vec::new()), ..Domain::new(MAIN, None) }];
     let mut profile =
         Profile { domains, tmp, shares_memory: variables.shares_memory, ..Profile::default() };
     for (layer, document) in documents.iter().enumerate() {
@@ -70,9 +73,9 @@ fn finish_domains(
     };
     let Some((main, others)) = domains.split_first_mut() else { return };
     for domain in others {
-        let inherited = if domain.inherit { main.own.as_slice() } else { &[] };
+        let inherited = main.own.iter().filter(|entry| domain.inherit && !entry.alone).cloned();
         let own = std::mem::take(&mut domain.own);
-        domain.entries = entries(inherited.iter().cloned().chain(own).collect());
+        domain.entries = entries(inherited.chain(own).collect());
         if domain.inherit {
             domain.guard.inherit(&main.guard);
         }
@@ -132,6 +135,10 @@ impl Merger<'_> {
         profile.registries.sort();
         profile.registries.dedup();
         for (name, lists) in &document.domains {
+            if name.value == MAIN {
+                self.add_alone(&mut profile.domains[0], lists, name.place);
+                continue;
+            }
             if self.reporter.take(check_name(&name.value), name.place).is_none() {
                 continue;
             }
@@ -168,9 +175,28 @@ impl Merger<'_> {
                 domain.capabilities.push(capability.clone());
             }
         }
-        self.add_files(domain, &lists.files, layer);
+        self.add_files(domain, &lists.files, (layer, false));
         domain.guard.add(&lists.files, self.reporter);
         self.add_network(domain, &lists.network);
+    }
+
+    /// What the base domain has, and no domain takes over from it: files alone, as all else is not
+    /// taken over.
+    fn add_alone(&mut self, main: &mut Domain, lists: &DomainLists, place: TextSpan) {
+        let DomainLists { exec, from, noatsecure, inherit, capabilities, files, network } = lists;
+        let says_more = !(exec.is_empty() && noatsecure.is_empty() && capabilities.is_empty())
+            || from.is_some()
+            || inherit.is_some()
+            || files.guard.is_some()
+            || files.guard_action.is_some()
+            || says_something(network);
+        if says_more {
+            let help = "it has lists of files that no other domain takes over; all else of the base domain \
+                        stands at the top of the profile";
+            let problem = Problem::bad(MAIN, "a domain with `files.…` alone", help.to_owned());
+            self.reporter.report(problem, Some(place));
+        }
+        self.add_files(main, files, (self.layer, true));
     }
 
     fn patterns(&mut self, text: &Located<String>) -> Vec<Pattern> {
@@ -178,7 +204,7 @@ impl Merger<'_> {
         self.reporter.take(parsed, text.place).unwrap_or_default()
     }
 
-    fn add_files(&mut self, domain: &mut Domain, files: &FileLists, layer: usize) {
+    fn add_files(&mut self, domain: &mut Domain, files: &FileLists, (layer, alone): (usize, bool)) {
         let lists = [
             (List::Unguarded, &files.unguarded),
             (List::Names, &files.list),
@@ -209,6 +235,7 @@ impl Merger<'_> {
                         standing,
                         rank: None,
                         beside: false,
+                        alone,
                     });
                 }
             }
@@ -293,6 +320,14 @@ impl Merger<'_> {
     }
 }
 
+fn says_something(network: &NetworkLists) -> bool {
+    let lists = [&network.connect, &network.bind, &network.registries];
+    lists.iter().any(|list| !list.is_empty())
+        || network.netlink.is_some()
+        || network.loopback.is_some()
+        || network.inherit.is_some()
+}
+
 fn parse_mode(text: &str) -> Result<Mode, Problem> {
     match text {
         "all" => Ok(Mode::All),
@@ -317,16 +352,11 @@ fn check_name(name: &str) -> Result<(), Problem> {
         let help = "write a lower-case letter, then letters, digits or `_`, at most 32".to_owned();
         return Err(Problem::bad(name, "a name for a domain", help));
     }
-    match name {
-        "main" => {
-            let help = "the base domain's rights stand at the top of the profile: `[files]`";
-            Err(Problem::bad(name, "a name for a further domain", help.to_owned()))
-        }
-        _ if RESERVED.contains(&name) => {
-            Err(Problem::bad(name, "a free name: policies use it", format!("write `my_{name}`")))
-        }
-        _ => Ok(()),
+    if RESERVED.contains(&name) {
+        let help = format!("write `my_{name}`");
+        return Err(Problem::bad(name, "a free name: policies use it", help));
     }
+    Ok(())
 }
 
 /// A socket in the file system is bound where files may be created; there is nothing more to grant.

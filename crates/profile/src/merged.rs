@@ -162,12 +162,12 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Whether what the domain knows is no secret from `other`, by what profiles grant: that has
-    /// all its rights, and nothing is kept from it alone.
-    pub(crate) fn may_be_told(&self, other: &Self) -> bool {
-        self.grants.is_subset(&other.grants)
-            && other.restricts.is_subset(&self.restricts)
-            && self.endpoints.is_subset(&other.endpoints)
+    /// Whether both have the same rights, by what profiles grant. Then neither has a secret from
+    /// the other, and neither gets anything by what the other does for it.
+    pub(crate) fn is_equal_to(&self, other: &Self) -> bool {
+        self.grants == other.grants
+            && self.restricts == other.restricts
+            && self.endpoints == other.endpoints
     }
 }
 

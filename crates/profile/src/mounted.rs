@@ -67,6 +67,7 @@ impl Mounted {
                 standing: Standing::Elsewhere,
                 rank: None,
                 beside: false,
+                alone: false,
             }));
         }
         entries.extend(taken);

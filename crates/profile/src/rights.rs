@@ -66,6 +66,8 @@ pub(crate) struct Entry {
     pub(crate) rank: Option<usize>,
     /// It is a part because of what another domain, a program or a socket names.
     pub(crate) beside: bool,
+    /// Of the base domain, and of no other that takes over what that has.
+    pub(crate) alone: bool,
 }
 
 impl Entry {

@@ -109,6 +109,26 @@ fn lists_grant_what_they_say_and_no_more() {
 }
 
 #[test]
+fn what_the_base_domain_has_alone_no_other_domain_takes_over() {
+    let decider = decide(
+        "[files]\nread = ['/all']\n[domains.main.files]\nwrite = ['/own']\nhide = ['/h']\n\
+         [domains.git]\nexec = ['/usr/bin/git']\nfiles.read = ['/h']\n",
+    );
+    for (source, target, permission, want) in [
+        ("main_t", "all_t", "read", true),
+        ("git_t", "all_t", "read", true),
+        ("main_t", "own_t", "write", true),
+        ("git_t", "own_t", "write", false),
+        ("git_t", "own_t", "read", false),
+        ("main_t", "h_t", "getattr", false),
+        ("git_t", "h_t", "read", true),
+    ] {
+        let found = decider.allows(source, target, "file", permission);
+        assert_eq!(found, want, "{source} {target} {permission}");
+    }
+}
+
+#[test]
 fn executing_a_program_of_a_domain_enters_it_and_the_domain_does_not_reach_back() {
     let decider = decide(
         "[files]\nexec = ['/usr']\n[domains.git]\nexec = ['/usr/bin/git']\nnetwork.connect = ['example.org:443']\n",

@@ -81,7 +81,7 @@ fn each_mistake_is_named_with_its_place_and_with_what_to_write() {
         ),
         ("capabilities = ['chown']\n[domains.g]\nexec = ['/g']", "has `chown`", "in every domain"),
         ("[domains.Git]\nexec = ['/g']", "`Git` is not a name for a domain", "lower-case"),
-        ("[domains.main]\nexec = ['/g']", "not a name for a further domain", "`[files]`"),
+        ("[domains.main]\nexec = ['/g']", "`main` is not a domain with `files", "at the top of"),
         ("[domains.git]", "`git` is not a domain that a program enters", "domains.git.exec"),
         ("[domains.g]\nexec = ['/g']\nfrom = ['x']", "not a domain of this profile", "main, g"),
         ("[env]\npass = ['A=b']", "`A=b` is not the name of a variable", "env.set"),

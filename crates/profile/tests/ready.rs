@@ -148,6 +148,24 @@ fn profiles_combine_and_what_both_extend_counts_once() {
 }
 
 #[test]
+fn what_an_agent_has_of_its_own_no_domain_of_another_profile_has() {
+    for (agent, own) in [("claude", ".claude.json"), ("codex", ".codex/x"), ("gemini", ".gemini/x")]
+    {
+        for other in ["cargo", "git", "go", "uv"] {
+            let Ok(both) = compile_source(&Source::from_argument(&format!("{agent}+{other}")))
+            else {
+                continue;
+            };
+            let own = format!("/home/me/{own}");
+            for domain in &both.domains {
+                let has = letters(rights(&both, &domain.name, &own)).contains('r');
+                assert_eq!(has, domain.name == "main", "{agent}+{other}: {}", domain.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_combination_is_read_again_in_its_own_order() {
     let source = Source::from_argument("npm+loopback");
     let documents = profile::Documents::read(&source).unwrap();

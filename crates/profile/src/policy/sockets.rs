@@ -81,7 +81,7 @@ pub(crate) fn write(
                 out.allow(Some(place), name, "self", TCP);
                 out.allow(Some(place), name, "self", OWN_PORTS);
                 let owners = said.iter().zip(types);
-                for (_, owner) in owners.filter(|(other, _)| said[index].may_be_told(other)) {
+                for (_, owner) in owners.filter(|(other, _)| said[index].is_equal_to(other)) {
                     out.allow(Some(place), name, owner, OWN_PORTS_CONNECT);
                 }
             }
