@@ -22,7 +22,8 @@ const KERNEL_TREES: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// Directories that a run with a view of its own has for itself: private temporary directories
 /// replace them.
 pub const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-const TERMINALS: &str = "/dev/pts";
+/// Where the kernel has pseudoterminals.
+pub(crate) const TERMINALS: &str = "/dev/pts";
 /// Files that are looked at to find those that a denied pattern names.
 const MOST_FILES: usize = 20_000;
 

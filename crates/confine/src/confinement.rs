@@ -2,7 +2,7 @@
 //! place.
 
 use crate::{
-    arrange::Arrangement,
+    arrange::{Arrangement, TERMINALS},
     bpf::TooLong,
     filter::{self, Mode, Traps},
     launch::{
@@ -271,8 +271,11 @@ fn exactness(
     // more, or, of another domain, where the first one can read it.
     // The envelope knows no pipes and no memory: nobody is to have the other end of what was given.
     let handled = if leaves_cores || given.lacks_write() { handled & !WRITES } else { handled };
+    // Nor does it tell the terminals of the run from others.
+    let meets_terminals = plan.grants_in(Path::new(TERMINALS));
+    let handled = if meets_terminals { handled & !WRITES } else { handled };
     let handled = match request.mode {
-        Mode::All if given.lacks_read() => handled & !READS,
+        Mode::All if given.lacks_read() || meets_terminals => handled & !READS,
         // Reading is left to the kernel: see `SECURITY.md`.
         _ => handled,
     };

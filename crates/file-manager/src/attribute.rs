@@ -7,6 +7,7 @@ use super::{
     memory::{is_program, stays_plain},
     object::{Seen, Target, has_name},
     place::place_of,
+    terminals,
 };
 use avc::Hint;
 use confine::launch::OpenAccess;
@@ -108,6 +109,10 @@ pub(super) fn target(
         return Err(errno);
     }
     seen.allow(*asker, requested, &object)?;
+    let is_changed = requested.contains(perm::file::SETATTR);
+    if is_changed && matches!(which, Which::Path { .. }) {
+        terminals::allow(*asker, &object)?;
+    }
     Ok(object)
 }
 

@@ -30,6 +30,7 @@ mod path_cache;
 mod place;
 mod rename;
 mod reopen;
+mod terminals;
 mod xattr;
 
 use mediation::{call::Answer, decides};

@@ -5,6 +5,7 @@ use super::{
     FileAsker,
     attempt::{Attempt, New},
     object::{Seen, has_name},
+    terminals,
 };
 use flask::{AccessVector, Class, perm};
 use mediation::{
@@ -123,6 +124,8 @@ pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
     }
     if has_name(*asker, &object)? {
         seen.allow(*asker, requested, &object)?;
+        // When it was typed there, and when it was read.
+        terminals::allow(*asker, &object)?;
     } else {
         proc_files::allow_held(*asker, descriptor, &object, None)?;
     }

@@ -1,6 +1,6 @@
 //! Opening the very file that was decided.
 
-use super::{limited, object::Seen, open::Open};
+use super::{limited, object::Seen, open::Open, terminals};
 use flask::perm;
 use mediation::{call::Asker, subject::proc_files};
 use rustix::{
@@ -26,6 +26,9 @@ impl Open {
         if self.flags.contains(OFlags::PATH) {
             return limited::handle(asker, object, self.flags);
         }
+        if kind == FileType::CharacterDevice {
+            terminals::allow(asker, object)?;
+        }
         let drop = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags =
             self.flags.difference(if self.is_temporary() { OFlags::NOFOLLOW } else { drop });
@@ -39,7 +42,11 @@ impl Open {
         if kind == FileType::Fifo && !flags.intersects(OFlags::NONBLOCK | OFlags::RDWR) {
             return self.wait_for_peer(asker, object, open);
         }
-        open()
+        let opened = open()?;
+        if kind == FileType::CharacterDevice {
+            terminals::note(asker, &opened)?;
+        }
+        Ok(opened)
     }
 
     /// Opens a FIFO while policy may change, and is then decided again.

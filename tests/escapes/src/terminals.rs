@@ -3,7 +3,7 @@
 use crate::{
     Case, cases,
     dewar::Call,
-    stage::{Stage, Variant, held},
+    stage::{Stage, held},
 };
 use rustix::{
     process::Pid,
@@ -11,14 +11,15 @@ use rustix::{
 };
 use std::{
     fs::File,
-    io::{Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     os::fd::OwnedFd,
-    process::{Child, Command},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
 pub(crate) const CASES: &[Case] = cases![
     typing_into_terminals_and_reading_others,
+    opening_terminals_that_are_opened_later,
     reading_what_is_typed_while_it_is_stopped,
     having_a_terminal_signal_its_foreground,
     taking_the_terminal_in_the_background,
@@ -123,22 +124,44 @@ fn processes_about(name: &str) -> Vec<Pid> {
 }
 
 fn typing_into_terminals_and_reading_others(stage: &Stage) {
-    if stage.variant == Variant::Bare {
-        // Without a view, the terminals of the same user cannot be told apart.
-        return;
-    }
-    let other =
-        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
-    grantpt(&other).expect("grant it");
-    unlockpt(&other).expect("unlock it");
-    let name = ptsname(&other, Vec::new()).expect("its name").into_string().expect("UTF-8");
-    stage.give(name.as_ref());
+    let (_other, name) = terminal_of(stage);
     held(
         &stage
             .command(stage.call("workspace"), "inject", &[&name])
             .output()
             .expect("start `dewar`"),
     );
+}
+
+/// Also one that has the number of one that was the run's.
+fn opening_terminals_that_are_opened_later(stage: &Stage) {
+    for fast in [false, true] {
+        let how: &[&str] = if fast { &["fast"] } else { &[] };
+        let call = Call { fast, ..stage.call("workspace") };
+        let mut attack = stage.command(call, "later_terminals", how);
+        attack.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut attack = attack.spawn().expect("start `dewar`");
+        let mut said = String::new();
+        BufReader::new(attack.stdout.as_mut().expect("a pipe"))
+            .read_line(&mut said)
+            .expect("a line");
+        let were_its: Vec<String> =
+            said.split_whitespace().map(|number| format!("/dev/pts/{number}")).collect();
+        // The least free number is given out.
+        let mut others: Vec<(OwnedFd, String)> = Vec::new();
+        while !others.last().is_some_and(|(_, name)| were_its.contains(name)) {
+            assert!(others.len() < 64, "none of {were_its:?} is given out again");
+            others.push(terminal_of(stage));
+        }
+        others.push(terminal_of(stage));
+        let mut input = attack.stdin.take().expect("a pipe");
+        for (_, name) in &others[others.len() - 2..] {
+            // One that got through is gone by then.
+            let _ = writeln!(input, "{name}");
+        }
+        drop(input);
+        held(&attack.wait_with_output().expect("the end of the attack"));
+    }
 }
 
 fn having_a_terminal_signal_its_foreground(stage: &Stage) {

@@ -1,5 +1,6 @@
 //! What the caller has given the run by leaving it open, and with which access.
 
+use super::Terminals;
 use rustix::{
     fs::{FileType, OFlags, Stat, fcntl_getfl, fstat},
     io::Result,
@@ -34,7 +35,11 @@ impl OpenAccess {
 /// An object without a name, such as a pipe, is opened anew by the links of `/proc`, with whatever
 /// access: whoever was given one end of a pipe would have the other, too.
 #[derive(Debug, Default)]
-pub struct Given(HashMap<(u64, u64), Object>);
+pub struct Given {
+    objects: HashMap<(u64, u64), Object>,
+    /// Its terminals, to which come those that the run makes.
+    pub terminals: Terminals,
+}
 
 #[derive(Debug, Default)]
 struct Object {
@@ -50,30 +55,31 @@ impl Given {
         for fd in descriptors {
             let fd = fd?;
             let (found, access) = (fstat(&fd)?, OpenAccess::of(fcntl_getfl(&fd)?));
-            let known = all.0.entry((found.st_dev, found.st_ino)).or_default();
+            let known = all.objects.entry((found.st_dev, found.st_ino)).or_default();
             known.access.read |= access.read;
             known.access.write |= access.write;
             // A pipe counts itself as a link.
             let is_file = FileType::from_raw_mode(found.st_mode) != FileType::Fifo;
             known.is_named = is_file && found.st_nlink > 0;
+            all.terminals.add_given(&fd, &found);
         }
         Ok(all)
     }
 
     /// Whether something without a name was given to be read only.
     pub(crate) fn lacks_write(&self) -> bool {
-        self.0.values().any(|object| !object.is_named && !object.access.write)
+        self.objects.values().any(|object| !object.is_named && !object.access.write)
     }
 
     /// Whether something without a name was given to be written only.
     pub(crate) fn lacks_read(&self) -> bool {
-        self.0.values().any(|object| !object.is_named && !object.access.read)
+        self.objects.values().any(|object| !object.is_named && !object.access.read)
     }
 
     /// Whether an object may be opened for `wanted`, as far as it was given at all.
     #[must_use]
     pub fn allows(&self, object: &Stat, wanted: OpenAccess) -> bool {
-        let given = self.0.get(&(object.st_dev, object.st_ino));
+        let given = self.objects.get(&(object.st_dev, object.st_ino));
         given.is_none_or(|given| given.access.gives(wanted))
     }
 }

@@ -98,7 +98,13 @@ impl Inherited {
         let streams = (0..3).filter(|fd| self.withheld.iter().all(|it| it.fd != *fd));
         let all = streams.chain(self.descriptors.iter().copied()).map(sys::duplicate);
         // A closed one gives nothing.
-        Given::behind(all.filter(|fd| !matches!(fd, Err(Errno::BADF))))
+        let given = Given::behind(all.filter(|fd| !matches!(fd, Err(Errno::BADF))))?;
+        // The command opens it by `/dev/tty`.
+        let own = Proc::open().and_then(|proc| proc.stat(std::process::id()));
+        if let Some(path) = own.ok().and_then(|own| own.terminal_path()) {
+            given.terminals.add_controlling(&path);
+        }
+        Ok(given)
     }
 
     /// Gives signals back as they were; everything else survives an exec by itself.

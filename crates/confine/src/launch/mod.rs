@@ -38,6 +38,7 @@ mod start;
 mod step;
 mod stop;
 mod terminal;
+mod terminals;
 mod view;
 mod vigil;
 mod wire;
@@ -59,6 +60,7 @@ pub use outcome::CommandStatus;
 pub use rustix::thread::CapabilitySet;
 pub use sandbox::{Sandbox, WaitError};
 pub use start::{EnterError, Entered, StartError, Started, enter_view, start};
+pub use terminals::Terminals;
 pub use view::View;
 
 /// What to launch, and in which environment.
