@@ -79,13 +79,13 @@ static void attack(const char *path) {
 }
 
 int main(int argc, char **argv) {
-    int masters[OWN], places[OWN], number;
+    int masters[OWN], places[OWN], numbers[OWN];
     char path[64], name[64];
     is_fast = argc > 1;
     for (int n = 0; n < OWN; n++) masters[n] = own_terminal(&places[n]);
     for (int n = 0; n < OWN; n++) {
-        if (ioctl(masters[n], TIOCGPTN, &number)) return 11;
-        printf("%d ", number);
+        if (ioctl(masters[n], TIOCGPTN, &numbers[n])) return 11;
+        printf("%d ", numbers[n]);
         close(masters[n]);
     }
     printf("\n");
@@ -94,6 +94,7 @@ int main(int argc, char **argv) {
         path[strcspn(path, "\n")] = 0;
         attack(path);
         for (int n = 0; n < OWN; n++) {
+            if (atoi(path + strlen("/dev/pts/")) != numbers[n]) continue;
             snprintf(name, sizeof name, "/proc/self/fd/%d", places[n]);
             must_fail("a place of before", open(name, O_RDWR | O_NOCTTY));
         }
