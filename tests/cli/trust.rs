@@ -163,11 +163,25 @@ fn a_run_can_neither_change_nor_replace_nor_remove_nor_shade_its_profile() {
             assert_eq!(said.out, "", "{make}: {}", said.err);
         }
     }
-    // Whoever makes one outside is told.
-    fs::create_dir(home.path("repo/sub/.git")).unwrap();
-    let said = home.run("repo/sub", "true");
-    assert!(said.err.contains("is trusted, and not used here"), "{}", said.err);
-    fs::remove_dir(home.path("repo/sub/.git")).unwrap();
+    // One that is made nevertheless, by a run at the top or outside, grants nothing more.
+    for make in ["mkdir sub/.git", "echo > sub/.hg", "mv .git moved"] {
+        let said = home.say(&["run", "--no-daemon", "-p", "workspace", "--", "sh", "-c", make]);
+        assert_eq!(said.status, 0, "{make}: {}", said.err);
+        let said = home.run("repo/sub", "cat private");
+        assert!(said.status == 2 && said.out.is_empty(), "{make}: {}", said.out);
+        assert!(said.err.contains("repo/dewar.toml is trusted, and would not be used here"));
+        assert!(said.err.lines().skip(1).all(|line| line.len() <= 80), "{make}: {}", said.err);
+        // A repository of one's own has a profile of its own.
+        let other = ["run", "--no-daemon", "-p", "workspace", "--", "cat", "private"];
+        assert_eq!(home.say_in("repo/sub", &other).out, "private", "{make}");
+        assert_eq!(home.say_in("repo/sub", &["init"]).status, 0, "{make}");
+        assert_eq!(home.run("repo/sub", "cat private").out, "private", "{make}");
+        fs::remove_file(home.path("repo/sub/dewar.toml")).unwrap();
+        assert_eq!(home.say_in("repo/sub", &["trust", "--revoke"]).status, 0, "{make}");
+        fs::remove_dir_all(home.path("repo/sub/.git")).ok();
+        fs::remove_file(home.path("repo/sub/.hg")).ok();
+    }
+    fs::rename(home.path("repo/moved"), home.path("repo/.git")).unwrap();
     // A nearer one would shade it: it is another, and nobody has trusted it.
     let said = home.run("repo", &format!("echo '{wide}' > sub/dewar.toml"));
     assert_eq!(said.status, 0, "{}", said.err);

@@ -1,7 +1,7 @@
 //! Finds the profile of a project, and reads it once.
 
 use super::{Hash, Store};
-use crate::{failure::Usage, output::tell};
+use crate::failure::Usage;
 use anyhow::bail;
 use flask::visible_name;
 use profile::{Documents, Source};
@@ -40,8 +40,8 @@ impl Project {
 /// The profile for `workspace`, a path without links: its own, or the nearest above it up to the
 /// top of its repository. A workspace in no repository has its own or none.
 ///
-/// Where one was trusted that is gone now, there is none to fall back on: what is more might be
-/// granted without it. Without a store, nobody can tell.
+/// Where one was trusted that is gone now, or that lies above the top of the repository, there is
+/// none to fall back on: what is more might be granted without it. Without a store, nobody can tell.
 pub(crate) fn find(workspace: &Path, store: Option<&Store>) -> anyhow::Result<Option<Project>> {
     for directory in directories(workspace) {
         let path = directory.join(NAME);
@@ -64,24 +64,34 @@ pub(crate) fn find(workspace: &Path, store: Option<&Store>) -> anyhow::Result<Op
         return read(path).map(Some);
     }
     if let Some(store) = store {
-        tell_of_shaded(workspace, store)?;
+        refuse_shaded(workspace, store)?;
     }
     Ok(None)
 }
 
-/// Says that a profile which the user has trusted is none of this repository's.
-fn tell_of_shaded(workspace: &Path, store: &Store) -> anyhow::Result<()> {
-    for directory in workspace.ancestors().skip(directories(workspace).len()) {
+/// Refuses to go on without a profile that the user has trusted for a directory above: a run of
+/// another profile can make what ends the search, or remove the top of the repository.
+fn refuse_shaded(workspace: &Path, store: &Store) -> anyhow::Result<()> {
+    let searched = directories(workspace);
+    let shown = |path: &Path| visible_name(&path.display().to_string());
+    for directory in workspace.ancestors().skip(searched.len()) {
         let path = directory.join(NAME);
-        if store.knows(&path)? {
-            let shown = |path: &Path| visible_name(&path.display().to_string());
-            tell!(
-                "dewar: {} is trusted, and not used here: {} is in a repository of its own, or in none",
-                shown(&path),
-                shown(workspace)
-            );
-            return Ok(());
+        if !store.knows(&path)? {
+            continue;
         }
+        let last = searched.last().copied().unwrap_or(workspace);
+        let why = match top_of(last) {
+            Some(name) => format!("{} is the top of a repository", shown(&last.join(name))),
+            None => format!("{} is in no repository", shown(workspace)),
+        };
+        bail!(Usage(format!(
+            "{} is trusted, and would not be used here: {why}; nothing was started.\n  \
+             cd {}    runs under it\n  \
+             dewar init                      gives this directory a profile of its own\n  \
+             dewar run -p workspace -- …     runs without it",
+            shown(&path),
+            shown(directory),
+        )));
     }
     Ok(())
 }
@@ -104,12 +114,15 @@ pub(super) fn hash_of(path: &Path) -> Option<Hash> {
     documents_of(path).map(|documents| Hash::of(&documents))
 }
 
+/// What makes `directory` the top of a repository, if anything does.
+fn top_of(directory: &Path) -> Option<&'static str> {
+    TOPS.into_iter().find(|name| directory.join(name).symlink_metadata().is_ok())
+}
+
 /// The workspace, and what is above it up to the top of its repository.
 pub(crate) fn directories(workspace: &Path) -> Vec<&Path> {
     let all: Vec<&Path> = workspace.ancestors().collect();
-    let is_top =
-        |directory: &&Path| TOPS.iter().any(|name| directory.join(name).symlink_metadata().is_ok());
-    match all.iter().position(is_top) {
+    match all.iter().position(|directory| top_of(directory).is_some()) {
         Some(top) => all[..=top].to_vec(),
         None => all[..1].to_vec(),
     }
