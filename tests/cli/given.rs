@@ -68,3 +68,57 @@ fn a_run_has_one_end_of_a_pipe_that_it_was_given_and_both_of_its_own() {
         assert_eq!(log, want, "{profile} {mode}: {}", text(&said.stderr));
     }
 }
+
+/// Sends two descriptors by a socket that `dewar` then inherits, as standard input and as 21;
+/// and another socket, in whose queue are bytes alone, as 20.
+const SENDS: &str = r#"
+import os, socket, sys
+def queued(kind, fds):
+    mine, other = socket.socketpair(socket.AF_UNIX, kind)
+    mine.send(b'first')
+    if fds:
+        socket.send_fds(mine, [b'x'], fds)
+    return mine, other
+directory = os.open('/', os.O_PATH)
+streams, packets = queued(socket.SOCK_STREAM, [directory]), queued(socket.SOCK_SEQPACKET, [directory])
+plain = queued(socket.SOCK_STREAM, [])
+for other, fd in (streams[1], 0), (packets[1], 21), (plain[1], 20):
+    os.dup2(other.fileno(), fd)
+    os.set_inheritable(fd, True)
+for kept in streams[0], packets[0], plain[0]:
+    kept.set_inheritable(True); kept.detach()
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
+
+/// What there is of each in the run.
+const RECEIVES: &str = r#"
+import os, socket
+for fd in 0, 20, 21:
+    try:
+        message, fds, _, _ = socket.recv_fds(socket.socket(fileno=os.dup(fd)), 99, 9)
+        print(fd, message.decode(), len(fds))
+    except OSError as error:
+        print(fd, error.strerror)
+"#;
+
+#[test]
+fn a_run_gets_no_descriptors_that_waited_in_a_socket_which_it_was_given() {
+    let home = Home::new();
+    let work = home.path().join("work");
+    fs::write(work.join("receives.py"), RECEIVES).unwrap();
+    for mode in ["all", "fast"] {
+        let mut command = Command::new("python3");
+        command.args(["-c", SENDS]).arg(test_support::dewar());
+        command.args(["run", "--no-daemon", "--mode", mode, "--", "/usr/bin/python3"]);
+        command.arg("receives.py").current_dir(&work).env("HOME", home.path());
+        command.env("XDG_STATE_HOME", home.path().join("state"));
+        let done = command.output().unwrap();
+        let (out, err) = (text(&done.stdout), text(&done.stderr));
+        let want = "0 Socket operation on non-socket\n20 first 0\n21 Bad file descriptor\n";
+        assert_eq!(out, want, "{mode}: {err}");
+        for fd in [0, 21] {
+            let notice = format!("descriptor {fd} is not handed on: descriptors wait");
+            assert!(err.contains(&notice), "{mode}: {err}");
+        }
+    }
+}

@@ -40,6 +40,13 @@ impl DescriptorInfo {
         Some(OFlags::from_bits_retain(bits))
     }
 
+    /// Of a unix socket, how many descriptors wait in its queue, and in those of connections that
+    /// nobody has accepted.
+    #[must_use]
+    pub fn waiting_descriptors(&self) -> Option<u64> {
+        self.field("scm_fds")?.trim().parse().ok()
+    }
+
     /// Where it reads and writes next.
     #[must_use]
     pub fn position(&self) -> Option<u64> {

@@ -76,6 +76,19 @@ impl Inherited {
         }
     }
 
+    /// Has no unix socket among them bring descriptors, which could be of anything: one in whose
+    /// queue some wait is not handed on, and later ones are refused (by Linux 6.16 and later).
+    pub fn refuse_descriptors(&mut self) {
+        let is_withheld = |fd: &RawFd| self.withheld.iter().any(|it| it.fd == *fd);
+        let all = (0..3).chain(self.descriptors.iter().copied()).filter(|fd| !is_withheld(fd));
+        // In this order, so that none comes in between.
+        let brings = |fd: &RawFd| sys::receive_no_descriptors(*fd) && may_bring_descriptors(*fd);
+        let why = "descriptors wait in its queue, and could be of anything";
+        let brought: Vec<Withheld> = all.filter(brings).map(|fd| Withheld { fd, why }).collect();
+        self.descriptors.retain(|fd| brought.iter().all(|it| it.fd != *fd));
+        self.withheld.extend(brought);
+    }
+
     /// The descriptors that are left open and not handed on. A standard stream among them is
     /// `/dev/null` to the command.
     #[must_use]
@@ -148,6 +161,12 @@ fn is_place(fd: RawFd) -> bool {
     let info = Proc::open().and_then(|proc| proc.descriptor("self", fd));
     let flags = info.ok().and_then(|info| info.flags());
     metadata.is_dir() || flags.is_none_or(|flags| flags.contains(OFlags::PATH))
+}
+
+/// Whether descriptors wait in the queue of a unix socket; yes when in doubt.
+fn may_bring_descriptors(fd: RawFd) -> bool {
+    let info = Proc::open().and_then(|proc| proc.descriptor("self", fd));
+    info.ok().and_then(|info| info.waiting_descriptors()) != Some(0)
 }
 
 /// What `fd` is of, if that is neither the controlling terminal, nor a file, nor `/dev/null`.

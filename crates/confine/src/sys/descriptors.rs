@@ -138,12 +138,12 @@ fn inherited_option(fd: RawFd, name: libc::c_int) -> Result<libc::c_int, Errno> 
 }
 
 /// Keeps descriptors from being sent to whoever receives from this unix socket; they could be of
-/// anything. The sender is told. Kernels know how since Linux 6.16.
-pub(crate) fn receive_no_descriptors(fd: RawFd) {
+/// anything. The sender is told. Kernels know how since Linux 6.16. Whether it is a unix socket.
+pub(crate) fn receive_no_descriptors(fd: RawFd) -> bool {
     /// `asm-generic/socket.h`.
     const SO_PASSRIGHTS: libc::c_int = 83;
     if inherited_option(fd, libc::SO_DOMAIN) != Ok(libc::AF_UNIX) {
-        return;
+        return false;
     }
     let off: libc::c_int = 0;
     let len = size_of::<libc::c_int>() as libc::socklen_t;
@@ -151,6 +151,7 @@ pub(crate) fn receive_no_descriptors(fd: RawFd) {
     unsafe {
         libc::setsockopt(fd, libc::SOL_SOCKET, SO_PASSRIGHTS, (&raw const off).cast(), len);
     }
+    true
 }
 
 /// Opens `/dev/null` over the standard streams in `streams`. In a view that covers it, they become

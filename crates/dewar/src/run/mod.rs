@@ -61,7 +61,8 @@ pub(crate) use trusted::{guarded_for, is_trusted_outside};
 pub(crate) use unseen::{Unseen, WHILE_IT_RAN, kept_out, path_unseen};
 
 /// Runs the command; how it ended.
-pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<CommandStatus> {
+pub(crate) fn run(request: &RunRequest, mut inherited: Inherited) -> anyhow::Result<CommandStatus> {
+    inherited.refuse_descriptors();
     if let Some(outcome) = inside::run(request, &inherited)? {
         return Ok(outcome);
     }
