@@ -7,6 +7,7 @@ mod agents;
 mod answers;
 mod ask;
 mod bench;
+mod cargo;
 mod completion;
 mod daemon;
 mod deputies;

@@ -293,7 +293,7 @@ fn a_generator_that_starts_go_has_nothing_of_go() {
 
 /// Profiles `cargo` and `workspace` for the toolchain that runs this test, which may lie in a home
 /// of its own.
-fn toolchain(account: &mut Account) -> [String; 2] {
+pub(crate) fn toolchain(account: &mut Account) -> [String; 2] {
     let cargo = Command::new("rustup").args(["which", "cargo"]).output();
     let cargo = cargo.ok().filter(|output| output.status.success());
     let Some(cargo) = cargo else { return ["cargo".into(), "workspace".into()] };
@@ -303,7 +303,7 @@ fn toolchain(account: &mut Account) -> [String; 2] {
     let root = bin.parent().unwrap().display().to_string();
     let cargo = cargo.display();
     let text = format!(
-        "extends = 'cargo'\n[files]\nexec = ['{root}']\n[domains.cargo]\nexec = ['{cargo}']\n[domains.build]\nexec = ['{root}']\n"
+        "extends = 'cargo'\n[files]\nexec = ['{root}']\n[domains.cargo]\nexec = ['{cargo}']\n[domains.nested]\nexec = ['{cargo}']\n[domains.build]\nexec = ['{root}']\n"
     );
     account.write("own.toml", &text);
     account.write("plain.toml", &format!("extends = 'workspace'\n[files]\nexec = ['{root}']\n"));

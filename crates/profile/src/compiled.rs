@@ -102,6 +102,8 @@ pub struct Domain {
     pub from: Option<Vec<String>>,
     /// The domains whose environment its programs believe.
     pub believes: Vec<String>,
+    /// The domains that may connect to ports that it has bound, though they have other rights.
+    pub serves: Vec<String>,
     /// It has the rights to files of the first domain.
     pub inherits: bool,
 }
@@ -375,6 +377,7 @@ fn summary(domain: &merged::Domain, type_name: String, hosts: &[ResolvedHost]) -
         programs: domain.programs.iter().map(|(pattern, _)| pattern.to_string()).collect(),
         from: domain.from.as_deref().map(values),
         believes: values(&domain.noatsecure),
+        serves: values(&domain.serves),
         inherits: domain.inherit,
     }
 }

@@ -43,6 +43,7 @@ const KEYS: &[&str] = &[
     "domains.NAME.exec",
     "domains.NAME.from",
     "domains.NAME.noatsecure",
+    "domains.NAME.serves",
     "domains.NAME.inherit",
     "domains.NAME.capabilities",
 ];
@@ -79,6 +80,7 @@ pub(crate) struct DomainLists {
     pub(crate) exec: Vec<Located<String>>,
     pub(crate) from: Option<Vec<Located<String>>>,
     pub(crate) noatsecure: Vec<Located<String>>,
+    pub(crate) serves: Vec<Located<String>>,
     pub(crate) inherit: Option<Located<bool>>,
     pub(crate) capabilities: Vec<Located<String>>,
     pub(crate) files: FileLists,
@@ -188,6 +190,7 @@ fn read_domain(domain: &mut Section<'_, '_>) -> DomainLists {
         exec: domain.strings("exec"),
         from: is_from_some.then_some(from),
         noatsecure: domain.strings("noatsecure"),
+        serves: domain.strings("serves"),
         inherit: domain.boolean("inherit"),
         capabilities: domain.strings("capabilities"),
         ..DomainLists::default()

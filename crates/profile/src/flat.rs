@@ -97,6 +97,8 @@ fn lists<'a>(text: &mut String, layers: &[&'a DomainLists]) {
     }
     let believed = layers.iter().flat_map(|it| &it.noatsecure);
     list(text, "noatsecure", &believed.map(|it| it.value.as_str()).collect::<Vec<_>>());
+    let served = layers.iter().flat_map(|it| &it.serves);
+    list(text, "serves", &served.map(|it| it.value.as_str()).collect::<Vec<_>>());
     let inherit = layers.iter().rev().find_map(|it| it.inherit.as_ref());
     entry(text, "inherit", inherit.map(|it| it.value.to_string()));
     let kept = files_of(layers);

@@ -168,6 +168,7 @@ impl Merger<'_> {
             domain.from.get_or_insert_default().extend(from.iter().cloned());
         }
         domain.noatsecure.extend(lists.noatsecure.iter().cloned());
+        domain.serves.extend(lists.serves.iter().cloned());
         domain.inherit = lists.inherit.as_ref().map_or(domain.inherit, |inherit| inherit.value);
         for capability in &lists.capabilities {
             let good = check_capability(&capability.value);
@@ -183,8 +184,10 @@ impl Merger<'_> {
     /// What the base domain has, and no domain takes over from it: files alone, as all else is not
     /// taken over.
     fn add_alone(&mut self, main: &mut Domain, lists: &DomainLists, place: TextSpan) {
-        let DomainLists { exec, from, noatsecure, inherit, capabilities, files, network } = lists;
-        let says_more = !(exec.is_empty() && noatsecure.is_empty() && capabilities.is_empty())
+        let DomainLists { exec, from, noatsecure, serves, .. } = lists;
+        let DomainLists { inherit, capabilities, files, network, .. } = lists;
+        let says_more = !(exec.is_empty() && noatsecure.is_empty() && serves.is_empty())
+            || !capabilities.is_empty()
             || from.is_some()
             || inherit.is_some()
             || files.guard.is_some()
@@ -295,6 +298,7 @@ impl Merger<'_> {
                 self.reporter.report(problem, domain.place);
             }
             let named = domain.from.iter().flatten().chain(&domain.noatsecure);
+            let named = named.chain(&domain.serves);
             for other in named.filter(|other| !names.contains(&other.value.as_str())) {
                 let help = format!("domains here are {}", names.join(", "));
                 let problem = Problem::bad(&other.value, "a domain of this profile", help);

@@ -80,6 +80,8 @@ pub(crate) struct Domain {
     pub(crate) from: Option<Vec<Located<String>>>,
     /// The domains whose environment its programs believe.
     pub(crate) noatsecure: Vec<Located<String>>,
+    /// The domains that may connect to ports that it has bound, though they have other rights.
+    pub(crate) serves: Vec<Located<String>>,
     pub(crate) inherit: bool,
     pub(crate) capabilities: Vec<Located<String>>,
     pub(crate) own: Vec<Entry>,
@@ -99,6 +101,7 @@ impl Domain {
             programs: Vec::new(),
             from: None,
             noatsecure: Vec::new(),
+            serves: Vec::new(),
             inherit: true,
             capabilities: Vec::new(),
             own: Vec::new(),
@@ -137,6 +140,11 @@ impl Domain {
         self.from.iter().flatten().any(|domain| domain.value == name)
     }
 
+    /// Whether domain `name` may connect to its ports, as it says itself.
+    pub(crate) fn serves(&self, name: &str) -> bool {
+        self.serves.iter().any(|domain| domain.value == name)
+    }
+
     /// What profiles say of it, by where they do.
     pub(crate) fn said(&self) -> Said {
         let entries = self.entries.iter().filter(|it| it.rank.is_none());
@@ -165,9 +173,11 @@ impl Said {
     /// Whether both have the same rights, by what profiles grant. Then neither has a secret from
     /// the other, and neither gets anything by what the other does for it.
     pub(crate) fn is_equal_to(&self, other: &Self) -> bool {
-        self.grants == other.grants
-            && self.restricts == other.restricts
-            && self.endpoints == other.endpoints
+        // What was only taken from writing was taken from all that wrote there.
+        let of_profiles =
+            |it: &Self| it.restricts.iter().filter(|it| it.0 != List::Unwritten).copied().collect();
+        let [own, others]: [HashSet<(List, TextSpan)>; 2] = [self, other].map(of_profiles);
+        self.grants == other.grants && own == others && self.endpoints == other.endpoints
     }
 }
 

@@ -81,11 +81,12 @@ fn only_the_package_manager_reaches_its_registries() {
 fn a_package_manager_fills_caches_that_its_scripts_cannot_poison() {
     for (name, path, manager, script) in [
         ("cargo", "/home/me/.cargo/registry/src/x", ("cargo", "rwx"), ("build", "rx")),
+        ("cargo", "/home/me/.cargo/registry/src/x", ("cargo", "rwx"), ("nested", "rx")),
         ("cargo", "/home/me/.cargo/bin/x", ("cargo", "rx"), ("build", "rx")),
         ("cargo", "/home/me/.cargo/config.toml", ("cargo", "r"), ("build", "r")),
         ("go", "/home/me/go/pkg/mod/x", ("go", "rwx"), ("tests", "rx")),
         ("go", "/home/me/.cache/go-build/00/x", ("go", "rwx"), ("tests", "rx")),
-        ("cargo", "/home/me/.cargo/env.fish", ("cargo", "r"), ("build", "")),
+        ("cargo", "/home/me/.cargo/env.fish", ("cargo", "r"), ("build", "r")),
         ("npm", "/home/me/.npmrc", ("npm", "r"), ("scripts", "hidden")),
         ("pnpm", "/home/me/.config/pnpm/rc", ("npm", "r"), ("scripts", "")),
         ("claude", "/home/me/.claude/.credentials.json", ("main", "rw"), ("tools", "hidden")),
@@ -232,9 +233,12 @@ fn started_again<'a>(profile: &'a Compiled, into: &str) -> Vec<Option<&'a str>> 
 
 #[test]
 fn a_manager_that_a_manager_starts_has_none_of_its_rights() {
-    for (name, manager, started) in
-        [("npm", "npm", &["started"][..]), ("pnpm", "npm", &["started"]), ("go", "go", &["nested"])]
-    {
+    for (name, manager, started) in [
+        ("npm", "npm", &["started"][..]),
+        ("pnpm", "npm", &["started"]),
+        ("go", "go", &["nested"]),
+        ("cargo", "cargo", &["nested"]),
+    ] {
         let profile = shipped_profile(name);
         let led = started_again(&profile, manager);
         assert!(!led.is_empty(), "{name}");

@@ -3,6 +3,7 @@
 mod above;
 mod args;
 mod asking;
+mod cargo;
 mod counts;
 pub(crate) mod document;
 mod dry;

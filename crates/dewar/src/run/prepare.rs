@@ -1,7 +1,7 @@
 //! From the command line and the profile to what the monitor runs.
 
 use super::{
-    RunRequest, above, hosts, place,
+    RunRequest, above, cargo, hosts, place,
     proposing::{self, Proposing},
     scratch::Scratch,
     spelling,
@@ -77,6 +77,7 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     variables.shares_memory = !has_view;
     place::warn_of_wide_workspace(&variables);
     let (compiled, documents, argument) = load(request, &mut variables)?;
+    let compiled = cargo::insist(compiled, &documents, &mut variables)?;
     let links = Links::of(&variables.workspace);
     let compiled = links.guard(compiled, &documents, &mut variables)?;
     spelling::insist(request, &compiled, &variables.workspace)?;

@@ -37,6 +37,7 @@ pub(super) fn of_domain(
     let verb = if is_main { "stays in its domain by executing" } else { "is entered by executing" };
     list(text, &format!("{verb}{who}"), programs.collect::<Vec<_>>().iter())?;
     list(text, &format!("believes the environment of{who}"), domain.believes.iter())?;
+    list(text, &format!("serves at ports of its own{who}"), domain.serves.iter())?;
     let alone = (!domain.inherits).then_some("none of the files that are granted above");
     list(text, &format!("has{who}"), alone.iter())
 }

@@ -291,7 +291,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// What each key of a profile has people told, with the lines that set it.
-    const SAID: [(&str, &str, &str); 37] = [
+    const SAID: [(&str, &str, &str); 38] = [
         ("description", "description = 'mine'", "says of itself: mine"),
         ("extends", "extends = 'agent'", "extends profile agent"),
         ("mode", "mode = 'fast'", "leaves reading to the kernel"),
@@ -331,11 +331,12 @@ mod tests {
         ("domains.NAME.exec", GIT, "is entered by executing (domain git) /usr/bin/git"),
         ("domains.NAME.from", GIT, "/usr/bin/git, in main"),
         ("domains.NAME.noatsecure", GIT, "believes the environment of (domain git) main"),
+        ("domains.NAME.serves", GIT, "serves at ports of its own (domain git) main"),
         ("domains.NAME.inherit", GIT, "has (domain git) none of the files"),
         ("domains.NAME.capabilities", CHOWN, "keeps (domain git) the capability chown"),
     ];
     const GUARD: &str = "files.guard = 'host-trusted'";
-    const GIT: &str = "[domains.git]\nexec = ['/usr/bin/git']\nfrom = ['main']\nnoatsecure = ['main']\ninherit = false";
+    const GIT: &str = "[domains.git]\nexec = ['/usr/bin/git']\nfrom = ['main']\nnoatsecure = ['main']\nserves = ['main']\ninherit = false";
     const CHOWN: &str = "capabilities = ['chown']\n[domains.git]\nexec = ['/usr/bin/git']\ncapabilities = ['chown']";
 
     /// What is said of a profile, which extends `workspace` if it names no other.

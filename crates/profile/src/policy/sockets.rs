@@ -8,7 +8,7 @@ use super::writer::{Writer, object};
 use crate::amendment::{AmendmentKind, Clause, ClauseObject, everything};
 use crate::classes::netlink_class;
 use crate::hosts::ResolvedHost;
-use crate::merged::{Direction, Domain, NetworkRule, Profile};
+use crate::merged::{Direction, Domain, NetworkRule, Profile, Said};
 use crate::network::{Endpoints, Flavour, Target, netmask};
 use crate::pattern::Pattern;
 use crate::source::TextSpan;
@@ -80,8 +80,11 @@ pub(crate) fn write(
             if let Some(place) = own_ports(profile, clauses, index) {
                 out.allow(Some(place), name, "self", TCP);
                 out.allow(Some(place), name, "self", OWN_PORTS);
-                let owners = said.iter().zip(types);
-                for (_, owner) in owners.filter(|(other, _)| said[index].is_equal_to(other)) {
+                let owners = said.iter().zip(&profile.domains).zip(types);
+                let is_served = |(other, owner): (&Said, &Domain)| {
+                    said[index].is_equal_to(other) || owner.serves(&domain.name)
+                };
+                for (_, owner) in owners.filter(|(owner, _)| is_served(*owner)) {
                     out.allow(Some(place), name, owner, OWN_PORTS_CONNECT);
                 }
             }
