@@ -2,8 +2,8 @@
 
 use flask::Explanation;
 
-/// Rules that are kept of an explanation.
-const MOST_RULES: usize = 16;
+/// Rules that are kept of an explanation, with the line that says how many more there are.
+const MOST_RULES: usize = 17;
 
 /// Bytes that are kept of each text.
 const MOST_BYTES: usize = 1024;

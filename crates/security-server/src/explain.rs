@@ -123,39 +123,67 @@ impl Engine {
     }
 }
 
+/// How much an [`Explanation`] says: the author of a policy may be whoever is denied by it.
+#[derive(Clone, Copy, Debug)]
+pub struct Most {
+    /// Rules; of more, it says how many they are.
+    pub rules: usize,
+    /// Bytes of each text.
+    pub bytes: usize,
+}
+
+impl Most {
+    /// What people read, and records keep.
+    pub const OF_A_RECORD: Self = Self { rules: 16, bytes: 1024 };
+
+    /// What a tool lists for somebody who asks about one policy.
+    pub const OF_A_LIST: Self = Self { rules: 10_000, bytes: 16 << 10 };
+}
+
 impl Reasons {
-    /// The same in words.
+    /// The same in words, no more than records keep.
     #[must_use]
     pub fn into_words(self, policy: &Policy) -> Explanation {
+        self.into_words_within(policy, Most::OF_A_RECORD)
+    }
+
+    /// The same in words, no more than `most`.
+    #[must_use]
+    pub fn into_words_within(self, policy: &Policy, most: Most) -> Explanation {
         let denied = self.requested & !self.allowed;
-        let rules = self.rules.iter().map(|number| {
+        let rules = self.rules.iter().take(most.rules).map(|number| {
             let rule = &policy.av_rules[*number as usize];
-            policy.format_rule(rule) + &policy.format_place(rule.place)
+            rule_in_words(policy, rule, most)
         });
-        let rules = rules.collect();
+        let mut rules: Vec<String> = rules.collect();
+        let more = self.rules.len() - rules.len();
+        if more > 0 {
+            rules.push(format!("; and {more} more"));
+        }
         if denied == 0 {
             return Explanation { rules, ..Default::default() };
         }
         if let Some(removed) = self.removed.iter().find(|removed| removed.perms & denied != 0) {
-            let reason = self.removed_reason(policy, removed);
+            let reason = cut(self.removed_reason(policy, removed, most), most);
             let would_allow = match &removed.by {
-                Remover::RoleChange(rule) => Some(rule.clone()),
+                Remover::RoleChange(rule) => whole(rule.clone(), most),
                 _ => None,
             };
             return Explanation { rules, reason, would_allow };
         }
         Explanation {
             rules,
-            reason: self.no_rule(policy, denied),
-            would_allow: Some(self.rule_for(policy, denied)),
+            reason: cut(self.no_rule(policy, denied, most), most),
+            would_allow: whole(self.rule_for(policy, denied), most),
         }
     }
 
-    fn removed_reason(&self, policy: &Policy, removed: &Removed) -> String {
+    fn removed_reason(&self, policy: &Policy, removed: &Removed, most: Most) -> String {
         let perms = policy.format_perms(self.class, removed.perms);
         match &removed.by {
             Remover::Constraint(constraint) => {
-                let text = policy.format_constraint(self.class, constraint);
+                let text = policy.format_constraint_within(self.class, constraint, most.bytes);
+                let text = cut(text, most);
                 let place = policy.format_place(constraint.place);
                 format!("a rule grants {perms}, but a constraint does not hold: {text}{place}")
             }
@@ -169,14 +197,14 @@ impl Reasons {
         }
     }
 
-    fn no_rule(&self, policy: &Policy, denied: u32) -> String {
+    fn no_rule(&self, policy: &Policy, denied: u32, most: Most) -> String {
         let perms = policy.format_perms(self.class, denied);
         let granting = self.disabled.iter().map(|number| &policy.av_rules[*number as usize]);
         let mut granting = granting.filter(|r| r.kind == AvKind::Allow && r.perms & denied != 0);
         match granting.next().and_then(|rule| rule.branch.map(|branch| (rule, branch))) {
             Some((rule, branch)) => {
-                let condition = policy.format_condition(branch.condition);
-                let rule = policy.format_rule(rule) + &policy.format_place(rule.place);
+                let condition = policy.format_condition_within(branch.condition, most.bytes);
+                let rule = rule_in_words(policy, rule, most);
                 format!(
                     "{rule} would grant it, but holds only while {condition} is {}",
                     branch.when
@@ -197,6 +225,25 @@ impl Reasons {
             place: None,
         })
     }
+}
+
+/// A rule and its place.
+fn rule_in_words(policy: &Policy, rule: &AvRule, most: Most) -> String {
+    cut(policy.format_rule(rule), most) + &cut(policy.format_place(rule.place), most)
+}
+
+fn cut(mut text: String, most: Most) -> String {
+    if text.len() > most.bytes {
+        text.truncate(text.floor_char_boundary(most.bytes));
+        text.push('…');
+        text.shrink_to_fit();
+    }
+    text
+}
+
+/// A part of a rule is none.
+fn whole(rule: String, most: Most) -> Option<String> {
+    Some(rule).filter(|rule| rule.len() <= most.bytes)
 }
 
 impl Policy {

@@ -130,28 +130,47 @@ impl Policy {
     /// The expression of a condition.
     #[must_use]
     pub fn format_condition(&self, id: CondId) -> String {
+        self.format_condition_within(id, usize::MAX)
+    }
+
+    /// The same, not much more than `most` bytes of it.
+    pub(crate) fn format_condition_within(&self, id: CondId, most: usize) -> String {
         let steps = self.conditions.get(id.index()).map_or(&[][..], |c| c.steps());
-        let name = |step: &BoolStep| match step {
-            BoolStep::Bool(id) => {
-                Ok(self.booleans.get_index(id.index()).map_or("?", |(n, _)| n).to_owned())
-            }
-            BoolStep::Not => Err(("not", 1)),
-            BoolStep::And => Err(("and", 2)),
-            BoolStep::Or => Err(("or", 2)),
-            BoolStep::Xor => Err(("xor", 2)),
-            BoolStep::Eq => Err(("eq", 2)),
-            BoolStep::Neq => Err(("neq", 2)),
+        let operator = |step: &BoolStep| match step {
+            BoolStep::Bool(_) => None,
+            BoolStep::Not => Some(("not", 1)),
+            BoolStep::And => Some(("and", 2)),
+            BoolStep::Or => Some(("or", 2)),
+            BoolStep::Xor => Some(("xor", 2)),
+            BoolStep::Eq => Some(("eq", 2)),
+            BoolStep::Neq => Some(("neq", 2)),
         };
-        prefix(steps.iter().map(name))
+        prefix(steps, most, operator, |step| match step {
+            BoolStep::Bool(id) => {
+                self.booleans.get_index(id.index()).map_or("?", |(n, _)| n).to_owned()
+            }
+            _ => String::new(),
+        })
     }
 
     /// `(mlsconstrain (class (permission …)) expression)`.
     #[must_use]
     pub fn format_constraint(&self, class: ClassId, constraint: &Constraint) -> String {
+        self.format_constraint_within(class, constraint, usize::MAX)
+    }
+
+    /// The same, with not much more than `most` bytes of the expression.
+    pub(crate) fn format_constraint_within(
+        &self,
+        class: ClassId,
+        constraint: &Constraint,
+        most: usize,
+    ) -> String {
         let keyword = if constraint.is_mls() { "mlsconstrain" } else { "constrain" };
         let class_name = self.class_name(class);
         let perms = self.format_perms(class, constraint.perms);
-        format!("({keyword} ({class_name} {perms}) {})", self.format_expression(constraint))
+        let expression = self.expression_within(constraint, most);
+        format!("({keyword} ({class_name} {perms}) {expression})")
     }
 
     /// `(mlsvalidatetrans class expression)`.
@@ -170,15 +189,23 @@ impl Policy {
     /// The expression of a constraint.
     #[must_use]
     pub fn format_expression(&self, constraint: &Constraint) -> String {
-        prefix(constraint.program.steps().iter().map(|step| match step {
-            Step::Test(expr) => Ok(self.format_test(expr)),
-            Step::Not => Err(("not", 1)),
-            Step::And => Err(("and", 2)),
-            Step::Or => Err(("or", 2)),
-        }))
+        self.expression_within(constraint, usize::MAX)
     }
 
-    fn format_test(&self, expr: &Expr) -> String {
+    fn expression_within(&self, constraint: &Constraint, most: usize) -> String {
+        let operator = |step: &Step| match step {
+            Step::Test(_) => None,
+            Step::Not => Some(("not", 1)),
+            Step::And => Some(("and", 2)),
+            Step::Or => Some(("or", 2)),
+        };
+        prefix(constraint.program.steps(), most, operator, |step| match step {
+            Step::Test(expr) => self.format_test(expr, most),
+            _ => String::new(),
+        })
+    }
+
+    fn format_test(&self, expr: &Expr, most: usize) -> String {
         match expr {
             Expr::Symbols(symbol, comparison) => {
                 let letter = symbol_letter(*symbol);
@@ -195,14 +222,14 @@ impl Policy {
                     Subject::Process => 3,
                 };
                 let word = if *negated { "neq" } else { "eq" };
-                let names = self.names_of_set(*symbol, set);
+                let names = self.names_of_set(*symbol, set, most);
                 format!("({word} {}{number} {names})", symbol_letter(*symbol))
             }
         }
     }
 
     /// The members of a set as a list, or the attribute that has exactly these.
-    fn names_of_set(&self, symbol: Symbol, set: &BitSet) -> String {
+    fn names_of_set(&self, symbol: Symbol, set: &BitSet, most: usize) -> String {
         let one = |index: usize| match symbol {
             Symbol::User => self.users.get_index(index).map_or("?", |(name, _)| name),
             Symbol::Role => self.roles.get_index(index).map_or("?", |(name, _)| name),
@@ -214,8 +241,15 @@ impl Policy {
                 return name.to_string();
             }
         }
-        let names: Vec<&str> = set.iter().map(one).collect();
-        if let [name] = names[..] { name.to_owned() } else { format!("({})", names.join(" ")) }
+        let mut names = String::new();
+        for name in set.iter().map(one) {
+            if names.len() > most {
+                break;
+            }
+            names += if names.is_empty() { "" } else { " " };
+            names += name;
+        }
+        if set.len() == 1 { names } else { format!("({names})") }
     }
 }
 
@@ -236,20 +270,55 @@ fn numbers(set: &BitSet) -> Vec<String> {
     words
 }
 
-/// Postfix to prefix: `Ok` is an operand, `Err` an operator and how many operands it takes.
-fn prefix(steps: impl Iterator<Item = Result<String, (&'static str, usize)>>) -> String {
-    let mut operands: Vec<String> = Vec::new();
-    for step in steps {
-        let operand = match step {
-            Ok(operand) => operand,
-            Err((word, count)) => {
-                let taken = operands.split_off(operands.len().saturating_sub(count));
-                format!("({word} {})", taken.join(" "))
+/// What is written of an expression next.
+enum Piece {
+    /// The operand that ends at that step.
+    Operand(usize),
+    Text(&'static str),
+}
+
+/// Postfix to prefix, up to where it is longer than `most` bytes. A step is an `operator` that
+/// takes so many operands, or an `operand`.
+fn prefix<S>(
+    steps: &[S],
+    most: usize,
+    operator: impl Fn(&S) -> Option<(&'static str, usize)>,
+    operand: impl Fn(&S) -> String,
+) -> String {
+    // Where the operand begins that ends at each step.
+    let mut begins: Vec<usize> = Vec::with_capacity(steps.len());
+    for (at, step) in steps.iter().enumerate() {
+        let taken = operator(step).map_or(0, |(_, count)| count);
+        let before = |first: usize| first.checked_sub(1).map_or(first, |last| begins[last]);
+        begins.push((0..taken).fold(at, |first, _| before(first)));
+    }
+    let mut text = String::new();
+    let mut left: Vec<Piece> = steps.len().checked_sub(1).map(Piece::Operand).into_iter().collect();
+    while let Some(piece) = left.pop()
+        && text.len() <= most
+    {
+        let at = match piece {
+            Piece::Operand(at) => at,
+            Piece::Text(piece) => {
+                text += piece;
+                continue;
             }
         };
-        operands.push(operand);
+        let Some((word, count)) = operator(&steps[at]) else {
+            text += &operand(&steps[at]);
+            continue;
+        };
+        text.push('(');
+        text += word;
+        left.push(Piece::Text(")"));
+        let mut end = at;
+        for _ in 0..count {
+            let Some(last) = end.checked_sub(1) else { break };
+            left.extend([Piece::Operand(last), Piece::Text(" ")]);
+            end = begins[last];
+        }
     }
-    operands.pop().unwrap_or_default()
+    text
 }
 
 pub(crate) fn symbol_letter(symbol: Symbol) -> char {

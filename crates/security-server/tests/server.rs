@@ -189,6 +189,36 @@ fn a_denial_is_explained_by_the_rule_that_is_missing() {
     assert_eq!(explanation.rules, ["(allow a b (file (read)))    test.cil:1"]);
 }
 
+#[test]
+fn an_explanation_is_short_whatever_the_policy_says() {
+    let sets: String =
+        (0..100).map(|n| format!("(typeattribute x{n})(typeattributeset x{n} (a b))")).collect();
+    let rules: String =
+        (0..10_000).map(|n| format!("(allow x{} x{} (file (read)))", n / 100, n % 100)).collect();
+    let test = (0..150).fold("(eq t2 c)".to_owned(), |test, n| {
+        format!("({} {test} (neq t2 (b {})))", ["and", "or"][n % 2], "c ".repeat(20))
+    });
+    let types: String = (0..2000).map(|n| format!("(type long_{n})")).collect();
+    let many: String = (0..2000).map(|n| format!(" long_{n}")).collect();
+    let constraint = format!("(constrain (file (read)) (and {test} (eq t2 ({many}))))");
+    let server = server(&(sets + &rules + &types + &constraint));
+    let q = Question {
+        ssid: sid(&server, "u:r:a"),
+        tsid: sid(&server, "u:object_r:b"),
+        tclass: Class::File,
+    };
+    let explained = server.explain(q, flask::perm::file::READ).unwrap();
+    assert_eq!(explained.rules.len(), 17);
+    assert_eq!(explained.rules[0], "(allow x0 x0 (file (read)))    test.cil:1");
+    assert_eq!(explained.rules[16], "; and 9984 more");
+    assert!(
+        explained
+            .reason
+            .contains("a constraint does not hold: (constrain (file (read)) (and (or (and ")
+    );
+    assert!(explained.reason.len() < 1100, "{}", explained.reason.len());
+}
+
 /// A server with a boolean, some SIDs, and a policy state that is not the first.
 fn used_server() -> Server {
     let server = server("(boolean open false) (booleanif open (true (allow a b (file (read)))))");

@@ -5,6 +5,7 @@ use crate::failure::Usage;
 use crate::output;
 use clap::Args;
 use cli::look::did_you_mean;
+use security_server::explain::Most;
 use security_server::policy::{Context, Policy, TypeRuleKind};
 use security_server::{AvDecision, ClassId, Engine};
 use serde_json::{Value, json};
@@ -128,7 +129,8 @@ pub(super) fn av(args: &AvArgs) -> anyhow::Result<()> {
     };
     let perms = args.permission.iter().map(bit).collect::<Result<Vec<u32>, Usage>>()?;
     let perms = if perms.is_empty() { entry.all_permissions() } else { perms.iter().sum() };
-    let reasons = engine.explain(&source, &target, class, perms).into_words(engine.policy());
+    let reasons = engine.explain(&source, &target, class, perms);
+    let reasons = reasons.into_words_within(engine.policy(), Most::OF_A_LIST);
     let decision = engine.compute_av(&source, &target, class);
     if args.question.json {
         let mut value = decision_json(engine.policy(), class, decision);

@@ -2,6 +2,7 @@
 
 use super::{Context, Range};
 use crate::BitSet;
+use std::sync::Arc;
 
 /// Which context an operand is taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -121,8 +122,9 @@ enum Op {
 /// A constraint's expression, compiled so that operands which cannot change the result are skipped.
 #[derive(Clone, Debug)]
 pub struct Program {
-    steps: Vec<Step>,
-    ops: Vec<Op>,
+    // Constraints of many classes share one.
+    steps: Arc<[Step]>,
+    ops: Arc<[Op]>,
 }
 
 impl Program {
@@ -152,7 +154,7 @@ impl Program {
             }
         }
         match (pending.pop(), pending.is_empty()) {
-            (Some(ops), true) => Ok(Self { steps, ops }),
+            (Some(ops), true) => Ok(Self { steps: steps.into(), ops: ops.into() }),
             _ => Err(ConstraintTooDeep),
         }
     }
