@@ -125,6 +125,12 @@ pub enum Problem {
         /// How many there may be.
         most: usize,
     },
+    /// More domains than are compared with each other.
+    #[error("more than {most} domains, those of the profiles that it extends included")]
+    TooManyDomains {
+        /// How many there may be.
+        most: usize,
+    },
     /// A domain that should keep other capabilities than the base domain.
     #[error(
         "`{domain}` and the base domain keep different capabilities: only one of them has `{capability}`"
@@ -166,6 +172,10 @@ impl Problem {
             Self::TooManyPatterns { .. } => {
                 Some("name directories in the place of what lies in them, or globs with fewer `**`".to_owned())
             }
+            Self::TooManyDomains { .. } => Some(
+                "let programs that need the same rights enter one domain: list them in its `exec`"
+                    .to_owned(),
+            ),
             Self::AmbiguousDomain { .. } => {
                 Some("narrow one of the two with `from = [\"DOMAIN\"]`".to_owned())
             }

@@ -14,6 +14,7 @@ use crate::registry;
 use crate::rights::{Entries, Entry, List, Standing};
 use crate::source::{Located, TextSpan};
 use crate::variables::Variables;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Added to the layer of what a domain says on top of the base domain.
@@ -25,6 +26,9 @@ const MAIN: &str = "main";
 /// Names that no domain can have: types of the policy carry them.
 pub const RESERVED: [&str; 9] =
     [MAIN, "kernel", "security", "unlabeled", "default", "init", "port", "node", "any_socket"];
+
+/// Domains of a profile, the base domain aside: each is compared with each.
+const MOST_DOMAINS: usize = 64;
 
 /// Merges `documents`, the most basic first.
 pub(crate) fn merge(
@@ -95,7 +99,10 @@ fn hold_below_each_other(
     domains: &mut [Domain],
     steps: &mut Steps,
 ) -> Result<(), (Problem, TextSpan)> {
-    let all: Vec<(Pattern, bool)> = domains.iter().flat_map(Domain::patterns).collect();
+    let mut all: Vec<(Pattern, bool)> = domains.iter().flat_map(Domain::patterns).collect();
+    // What domains inherit, each names again.
+    let mut known = HashSet::new();
+    all.retain(|(pattern, restricts)| known.insert((pattern.regex().to_owned(), *restricts)));
     domains.iter_mut().try_for_each(|domain| domain.entries.hold_below(&all, steps))
 }
 
@@ -143,6 +150,11 @@ impl Merger<'_> {
                 continue;
             }
             let known = profile.domains.iter().position(|domain| domain.name == name.value);
+            if known.is_none() && profile.domains.len() > MOST_DOMAINS {
+                let problem = Problem::TooManyDomains { most: MOST_DOMAINS };
+                self.reporter.report(problem, Some(name.place));
+                break;
+            }
             let index = known.unwrap_or_else(|| {
                 profile.domains.push(Domain::new(&name.value, Some(name.place)));
                 profile.domains.len() - 1

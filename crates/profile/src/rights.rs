@@ -155,6 +155,10 @@ impl Rights {
 /// Each is compared with each.
 const MOST: usize = 8192;
 
+/// Steps that a pattern counts for which is kept beside those that a profile names: all domains
+/// together have what [`Steps::of_a_profile`] lets them, and not each of them [`MOST`].
+const STEPS_OF_A_PATTERN: u32 = 200;
+
 /// There are more patterns than can be compared; where the last comes from.
 type TooMany = (Problem, TextSpan);
 
@@ -185,7 +189,7 @@ impl Entries {
                 all.check(residuals.len(), glob)?;
             }
         }
-        all.add(residuals)?;
+        all.add(residuals, steps)?;
         Ok(all)
     }
 
@@ -217,17 +221,22 @@ impl Entries {
                 self.check(residuals.len(), entry)?;
             }
         }
-        self.add(residuals)
+        self.add(residuals, steps)
     }
 
     fn check(&self, more: usize, last: &Entry) -> Result<(), TooMany> {
         if self.0.len() + more > MOST { Err(too_many(last)) } else { Ok(()) }
     }
 
-    fn add(&mut self, residuals: Vec<Entry>) -> Result<(), TooMany> {
+    fn add(&mut self, residuals: Vec<Entry>, steps: &mut Steps) -> Result<(), TooMany> {
         let key = |it: &Entry| (it.pattern.regex().to_owned(), it.list, it.layer, it.rank());
         let mut known = HashSet::new();
-        self.0.extend(residuals.into_iter().filter(|entry| known.insert(key(entry))));
+        for entry in residuals {
+            if known.insert(key(&entry)) {
+                steps.take_many(STEPS_OF_A_PATTERN).map_err(|_| too_many(&entry))?;
+                self.0.push(entry);
+            }
+        }
         if let Some(last) = self.0.get(MOST) {
             return Err(too_many(last));
         }

@@ -212,6 +212,37 @@ fn a_profile_without_a_name_is_said_to_have_none() {
     assert_eq!(errors.errors()[0].to_string(), "the name of the profile is empty");
 }
 
+#[test]
+fn more_domains_than_can_be_compared_are_refused_at_once() {
+    let domains = |count: usize| -> String {
+        let one = |n| format!("[domains.d{n}]\nexec=[\"/usr/bin/p{n}\"]\ninherit=true\n");
+        (0..count).map(one).collect()
+    };
+    let before = std::time::Instant::now();
+    let found = errors(&format!("extends = \"workspace\"\n{}", domains(1200)));
+    assert!(found[0].0.contains("more than 64 domains"), "{found:?}");
+    assert!(found[0].3.contains("`exec`"), "{found:?}");
+    assert!(before.elapsed().as_secs() < 20, "{:?}", before.elapsed());
+    compile(&domains(64)).expect("so many there may be");
+}
+
+/// Each domain has less than one may have.
+#[test]
+fn what_domains_have_below_each_other_is_bounded_for_all_of_them_together() {
+    let list = |count: usize, text: &dyn Fn(usize) -> String| {
+        (0..count).map(|n| format!("'${{workspace}}/{}'", text(n))).collect::<Vec<_>>().join(",")
+    };
+    let (globs, deep) = (list(60, &|n| format!("**/g{n}")), list(100, &|n| format!("a/w{n}")));
+    let domains = |count: usize| -> String {
+        let one = |n| format!("[domains.d{n}]\nexec=[\"/usr/bin/p{n}\"]\ninherit=true\n");
+        format!("files.read = [{globs}]\nfiles.write = [{deep}]\n")
+            + &(0..count).map(one).collect::<String>()
+    };
+    compile(&domains(2)).expect("so much it may be");
+    let found = errors(&domains(60));
+    assert!(found.iter().all(|it| it.0.contains("patterns of files")), "{found:?}");
+}
+
 /// What globs have below other paths can be many times what the text names.
 #[test]
 fn more_patterns_than_can_be_compared_are_refused_before_they_fill_memory() {

@@ -56,7 +56,12 @@ impl Steps {
     }
 
     fn take(&mut self) -> Result<(), Entangled> {
-        self.0 = self.0.checked_sub(1).ok_or(Entangled)?;
+        self.take_many(1)
+    }
+
+    /// Takes what `count` steps take.
+    pub(crate) fn take_many(&mut self, count: u32) -> Result<(), Entangled> {
+        self.0 = self.0.checked_sub(count).ok_or(Entangled)?;
         Ok(())
     }
 }
