@@ -39,6 +39,17 @@ fn multiplied(salt: usize, types: usize, classes: usize) -> Policy {
     policy
 }
 
+/// A short policy of so many types that have names of 4,000 letters by the blocks around them.
+fn nested(salt: usize, types: usize) -> Policy {
+    let mut policy = policy();
+    let text = &mut policy.files[0].1;
+    text.push_str(&format!("; {salt}\n"));
+    (0..180).for_each(|n| text.push_str(&format!("(block b{n:03}{}", "x".repeat(17))));
+    (0..types).for_each(|n| text.push_str(&format!("(type t{n})")));
+    text.push_str(&")".repeat(180));
+    policy
+}
+
 /// Bytes of memory that the daemon has at the most by now.
 fn most_memory(daemon: &DaemonProcess) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
@@ -63,6 +74,33 @@ fn policies_count_by_what_they_compile_to() {
             Err(error) => break error.to_string(),
         }
         assert!(runs.len() < 4, "{} bytes", most_memory(&daemon));
+    };
+    assert!(error.contains(MOST) && !runs.is_empty(), "{error}");
+    assert!(most_memory(&daemon) < 700 << 20, "{}", most_memory(&daemon));
+}
+
+#[test]
+fn policies_count_by_their_names_and_what_macros_copy() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let daemon = DaemonProcess::start(directory.path());
+    let make = |id: &str, policy: &Policy| {
+        register(&place, &NewRun { id: id.into(), ..NewRun::default() }, policy)
+    };
+    let mut copied = policy();
+    let path = format!("(macro copied () (filecon \"/{}\" any ()))", "x".repeat(30_000));
+    copied.files[0].1.push_str(&(path + &"(call copied)".repeat(5000)));
+    for hostile in [nested(0, 50_000), copied] {
+        let error = make("bomb", &hostile).err().expect("it is refused").to_string();
+        assert!(error.contains("take more memory"), "{error}");
+    }
+    let mut runs = Vec::new();
+    let error = loop {
+        match make(&format!("run{}", runs.len()), &nested(runs.len(), 8000)) {
+            Ok(run) => runs.push(run),
+            Err(error) => break error.to_string(),
+        }
+        assert!(runs.len() < 8, "{} bytes", most_memory(&daemon));
     };
     assert!(error.contains(MOST) && !runs.is_empty(), "{error}");
     assert!(most_memory(&daemon) < 700 << 20, "{}", most_memory(&daemon));

@@ -241,3 +241,75 @@ fn names_cannot_stand_for_more_than_memory_holds() {
         assert_eq!(refused.count(), 1, "{messages:?}");
     }
 }
+
+/// Names of blocks so long, so many levels deep, around `text`.
+fn nested(levels: usize, len: usize, text: &str) -> String {
+    let opened: String = (0..levels).map(|n| format!("(block b{n}{}", "x".repeat(len))).collect();
+    opened + text + &")".repeat(levels)
+}
+
+/// What a policy may take in these tests.
+const MOST: usize = 32 << 20;
+
+#[test]
+fn names_count_with_the_blocks_around_them() {
+    let types = |count| (0..count).map(|n| format!("(type t{n})\n")).collect::<String>();
+    let compile = |text: &str| cil::compile_within(&[("names.cil", text)], MOST);
+    let error = compile(&nested(20, 2000, &types(3))).expect_err("refused");
+    assert!(error.to_string().starts_with("names.cil:1:"), "{error}");
+    assert!(error.to_string().contains("longer than 4096 bytes"), "{error}");
+    let error = compile(&nested(180, 15, &types(20_000))).expect_err("refused");
+    assert!(error.to_string().contains("more memory than"), "{error}");
+    let policy = compile(&nested(180, 15, &types(1000))).expect("it is small");
+    assert!(policy.bytes() > 1000 * 2 * 180 * 15, "{}", policy.bytes());
+}
+
+#[test]
+fn what_macros_and_blocks_copy_counts() {
+    let calls =
+        |count: usize, body: &str| format!("(macro m () {body})") + &"(call m)".repeat(count);
+    let long = "x".repeat(30_000);
+    let path = calls(4000, &format!("(filecon \"/{long}\" any ())"));
+    let device = format!("(genfscon \"{long}\" / c)");
+    let device = SMALL.to_owned() + "(context c (u r t))" + &calls(4000, &device);
+    let test = "(and ".repeat(150) + "(eq t1 t)" + &" (eq t2 t))".repeat(150);
+    let constraint = calls(3000, &format!("(constrain (file (read)) {test})"));
+    let permissions: String = (0..30).map(|n| format!(" p{n}{}", "x".repeat(2000))).collect();
+    let classes: String =
+        (0..2000).map(|n| format!("(class c{n} ())(classcommon c{n} k)")).collect();
+    let order: String = (0..2000).map(|n| format!(" c{n}")).collect();
+    let common = format!("(common k ({permissions})){classes}(classorder (file{order}))");
+    for text in [path, device, SMALL.to_owned() + &constraint, SMALL.to_owned() + &common] {
+        let error = cil::compile_within(&[("copies.cil", &text)], MOST).expect_err("refused");
+        assert!(error.to_string().contains("more memory than"), "{error}");
+    }
+    // What is in a container of its own takes memory before anything is built of it.
+    let blocks = "(optional o (optional p))".repeat(2000);
+    let text = calls(2000, &blocks);
+    let error = cil::compile_within(&[("copies.cil", &text)], MOST).expect_err("refused");
+    assert!(error.to_string().contains("grow without measure"), "{error}");
+}
+
+const SMALL: &str = "(class file (read)) (classorder (file)) (user u) (role r) (userrole u r)
+    (type t) (roletype r t)";
+
+#[test]
+fn a_constraint_of_many_classes_is_kept_once() {
+    let names: Vec<String> = (0..500).map(|n| format!("k{n}")).collect();
+    let classes: String = names.iter().map(|name| format!("(class {name} (p))")).collect();
+    let mapped: String =
+        names.iter().map(|name| format!("(classmapping m x ({name} (p)))")).collect();
+    let half = |depth: usize| "(or (eq t1 t) ".repeat(depth) + "(eq t2 t)" + &")".repeat(depth);
+    let test = format!("(and {} {})", half(60), half(60));
+    let text = format!(
+        "{SMALL} {classes}(classorder (unordered {}))(classmap m (x)){mapped}
+         (constrain (m (x)) {test})",
+        names.join(" ")
+    );
+    let policy = cil::compile_within(&[("constraint.cil", &text)], MOST).unwrap();
+    let programs = policy.classes.values().flat_map(|class| &class.constraints);
+    let steps: std::collections::BTreeSet<_> =
+        programs.map(|it| it.program.steps().as_ptr()).collect();
+    assert_eq!(steps.len(), 1);
+    assert!(policy.bytes() > 120 * 96, "{}", policy.bytes());
+}

@@ -78,19 +78,22 @@ pub(super) struct Containers {
     budget: usize,
 }
 
+/// Bytes that a copy of a statement or container takes at most, about, while a policy is read.
+const COPY_BYTES: usize = 256;
+
 /// Containers that are nested deeper are refused.
 const MAX_DEPTH: u32 = 256;
 
 impl Containers {
-    /// The containers of `statements`, as written.
-    pub(super) fn new(tree: &Tree, statements: &[Node], report: &mut Report) -> Self {
+    /// The containers of `statements`, as written; what is copied takes `most` bytes at most.
+    pub(super) fn new(tree: &Tree, statements: &[Node], most: usize, report: &mut Report) -> Self {
         let node = Node { offset: 0, item: Item::List { start: 0, len: 0 } };
         let root =
             Body { kind: Kind::Root, parent: Container::ROOT, node, entries: Vec::new(), depth: 0 };
         let mut out = Self { bodies: vec![root], budget: 0 };
         out.fill(tree, Container::ROOT, statements, report);
         let entries: usize = out.bodies.iter().map(|body| body.entries.len()).sum();
-        out.budget = 100_000 + 64 * entries;
+        out.budget = (100_000 + 64 * entries).min(most / COPY_BYTES);
         out
     }
 

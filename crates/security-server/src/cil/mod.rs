@@ -14,10 +14,12 @@ mod errors;
 mod expand;
 mod failure;
 mod marks;
+mod names;
 mod report;
 mod scopes;
 mod sets;
 mod space;
+mod spending;
 mod tree;
 mod words;
 
@@ -30,6 +32,7 @@ use containers::{Container, Containers, Entry, Kind};
 use failure::Failure;
 use report::Report;
 use scopes::Scopes;
+use spending::Spending;
 use tree::Tree;
 
 /// Reads the policy that CIL files spell together: (name for messages, text) each.
@@ -63,7 +66,7 @@ pub fn compile_within<N: AsRef<str>, T: AsRef<str>>(
         return Err(PolicyErrors::new(broken));
     }
     let mut report = Report::default();
-    let mut containers = Containers::new(&tree, &statements, &mut report);
+    let mut containers = Containers::new(&tree, &statements, most, &mut report);
     expand::expand(&tree, &mut containers, &mut report);
     check(&mut report, &tree, &Scopes::default())?;
     resolve(&tree, &containers, most, report)
@@ -79,12 +82,17 @@ fn resolve(
     loop {
         let dropped = report.dropped.len();
         let live = live_containers(containers, &report.dropped);
-        let scopes = Scopes::new(tree, containers, &live, &mut report);
+        let spending = Spending::new(tree, most);
+        let scopes = Scopes::new(tree, containers, &live, &spending, &mut report);
         check(&mut report, tree, &scopes)?;
-        let policy = build::build(tree, containers, &scopes, &live, most, &mut report);
+        let policy = build::build(tree, containers, &scopes, &live, &spending, &mut report);
         if report.dropped.len() > dropped {
             report.failures.clear();
             continue;
+        }
+        if report.failures.is_empty() {
+            // Where mistakes are tried again, nobody has reported it.
+            spending.failure().into_iter().for_each(|failure| report.add(failure));
         }
         check(&mut report, tree, &scopes)?;
         return Ok(policy);

@@ -17,7 +17,7 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn add(&mut self, failure: Failure) {
         if self.failures.len() < PolicyErrors::MOST {
-            self.failures.push(failure);
+            self.failures.push(failure.shortened());
         }
     }
 

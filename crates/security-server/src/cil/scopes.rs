@@ -2,9 +2,10 @@
 
 use super::containers::{Container, Containers, Entry, Kind};
 use super::space::Space;
+use super::spending::Spending;
 use super::tree::{Item, Node, Tree};
 use super::words::{Word, kw};
-use super::{failure::Failure, report::Report};
+use super::{failure::Failure, names, report::Report};
 use crate::hash::{HashMap, HashSet};
 
 /// A number of a declared thing.
@@ -75,6 +76,7 @@ impl Scopes {
         tree: &Tree,
         containers: &Containers,
         live: &[Container],
+        spending: &Spending,
         report: &mut Report,
     ) -> Self {
         let mut scopes = Self::of_blocks(containers);
@@ -83,8 +85,12 @@ impl Scopes {
             scopes.check_block(tree, containers, *id).unwrap_or_else(|failure| report.add(failure));
             let scope = scope_of(containers, *id);
             for entry in containers.entries(*id) {
+                if spending.is_exhausted() {
+                    return scopes;
+                }
                 if let Entry::Statement(node) = entry {
-                    let declared = scopes.declare(tree, containers, scope, *id, *node);
+                    let declare = (scope, *id, *node);
+                    let declared = scopes.declare(tree, containers, declare, spending);
                     declared.unwrap_or_else(|failure| report.add(failure));
                 }
             }
@@ -132,16 +138,15 @@ impl Scopes {
         &mut self,
         tree: &Tree,
         containers: &Containers,
-        scope: Container,
-        container: Container,
-        node: Node,
+        (scope, container, node): (Container, Container, Node),
+        spending: &Spending,
     ) -> Result<(), Failure> {
         let Some((space, flavor, name)) = declared(tree, node) else { return Ok(()) };
         let Item::Word(word) = name.item else {
             return Err(Failure::wrong(name, "a name is missing here".to_owned(), "add a name"));
         };
-        check_name(tree, name, word)?;
-        let full_name = qualified(tree, containers, scope, word);
+        names::check(tree, name, word)?;
+        let full_name = names::qualified(tree, containers, scope, (name, word), spending)?;
         let id = SymbolId(self.symbols.len() as u32);
         if let Some(previous) = self.names.get(&(scope, space, word)) {
             let previous = &self.symbols[previous.0 as usize];
@@ -391,30 +396,4 @@ fn declared(tree: &Tree, node: Node) -> Option<(Space, Word, Node)> {
     let Item::Word(keyword) = items.first()?.item else { return None };
     let space = Space::declared_by(keyword)?;
     Some((space, keyword, *items.get(1).unwrap_or(&node)))
-}
-
-fn check_name(tree: &Tree, node: Node, word: Word) -> Result<(), Failure> {
-    let text = tree.text(word);
-    let reserved = matches!(
-        word,
-        kw::AND | kw::OR | kw::NOT | kw::XOR | kw::ALL | kw::SELF | kw::NOTSELF | kw::OTHER
-    );
-    let valid = text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
-    if valid && !reserved && text.len() < 2048 {
-        return Ok(());
-    }
-    let help = "begin it with a letter, go on with letters, digits, `_` or `-`, and use no keyword";
-    Err(Failure::wrong(node, format!("`{text}` cannot be a name"), help))
-}
-
-fn qualified(tree: &Tree, containers: &Containers, scope: Container, word: Word) -> Box<str> {
-    let mut parts = vec![tree.text(word)];
-    for id in containers.around(scope) {
-        if let Kind::Block { name, .. } = containers.get(id).kind {
-            parts.push(tree.text(name));
-        }
-    }
-    parts.reverse();
-    parts.join(".").into()
 }

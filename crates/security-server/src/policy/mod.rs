@@ -234,7 +234,8 @@ pub struct Policy {
     pub neverallows: Vec<Neverallow>,
     /// Names of the files that places refer to.
     pub sources: Vec<Box<str>>,
-    /// Members of sets and rules that its text stands for; 0 if it was not compiled from a text.
+    /// Members of sets and rules that its text stands for, with those that names, labels and
+    /// constraints count for; 0 if it was not compiled from a text.
     pub members: usize,
 }
 

@@ -213,7 +213,8 @@ impl Members<'_, '_> {
         self.done.insert(id, None);
         let mut members = BitSet::new();
         // Whatever follows, the policy is refused.
-        let definitions = if self.builder.exhausted.get() { Vec::new() } else { definitions };
+        let definitions =
+            if self.builder.spending.is_exhausted() { Vec::new() } else { definitions };
         for s in &definitions {
             let Some(expression) = self.builder.tree.list(s.node).get(2).copied() else { continue };
             let tree = self.builder.tree;

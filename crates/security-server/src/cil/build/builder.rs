@@ -2,12 +2,12 @@
 
 use super::permissions::{ClassPerms, XpermSet};
 use super::{
-    Binding, Container, Containers, Failure, Item, Node, Scopes, Space, SymbolId, Tree, Word,
+    Binding, Container, Containers, Failure, Item, Node, Scopes, Space, Spending, SymbolId, Tree,
+    Word,
 };
 use crate::TypeId;
 use crate::hash::HashMap;
 use crate::policy::{Policy, SourceLine};
-use std::cell::Cell;
 
 /// The policy so far, and what symbols have become in it.
 pub(super) struct Builder<'a> {
@@ -27,10 +27,7 @@ pub(super) struct Builder<'a> {
     pub(super) user_attributes: HashMap<SymbolId, crate::BitSet>,
     pub(super) category_sets: HashMap<SymbolId, crate::BitSet>,
     pub(super) permissionx: HashMap<SymbolId, XpermSet>,
-    /// How much more sets and rules on types may take: see [`Builder::spend`].
-    pub(super) left: Cell<usize>,
-    /// More was asked for: the policy is refused.
-    pub(super) exhausted: Cell<bool>,
+    pub(super) spending: &'a Spending,
 }
 
 /// The number of a symbol that has none.
@@ -41,7 +38,7 @@ impl<'a> Builder<'a> {
         tree: &'a Tree,
         containers: &'a Containers,
         scopes: &'a Scopes,
-        most: usize,
+        spending: &'a Spending,
     ) -> Self {
         Self {
             tree,
@@ -56,24 +53,18 @@ impl<'a> Builder<'a> {
             user_attributes: HashMap::default(),
             category_sets: HashMap::default(),
             permissionx: HashMap::default(),
-            left: Cell::new(most),
-            exhausted: Cell::new(false),
+            spending,
         }
     }
 
-    /// Counts members of sets and rules that statements stand for: a few lines can stand for
-    /// billions.
-    ///
-    /// The largest policies in use spend a tenth of what the limit lets them.
+    /// See [`Spending::spend`].
     pub(super) fn spend(&self, node: Node, count: usize) -> Result<(), Failure> {
-        let Some(left) = self.left.get().checked_sub(count) else {
-            let message = "sets and rules take more memory than a policy of this size can need";
-            let help = "write rules on attributes, not on all pairs of their types";
-            self.exhausted.set(true);
-            return Err(Failure::wrong(node, message.to_owned(), help));
-        };
-        self.left.set(left);
-        Ok(())
+        self.spending.spend(node, count)
+    }
+
+    /// See [`Spending::spend_bytes`].
+    pub(super) fn spend_bytes(&self, node: Node, bytes: usize) -> Result<(), Failure> {
+        self.spending.spend_bytes(node, bytes)
     }
 
     /// Each type is a set of itself, and each role dominates itself: of many, what the last of them

@@ -10,6 +10,9 @@ use crate::{BitSet, ClassId};
 /// Sets of permissions that name one another in longer chains are refused.
 const MAX_CHAIN: u32 = 64;
 
+/// Bytes that a permission takes in the table of its class, beside its name.
+const PERMISSION_BYTES: usize = 64;
+
 impl Builder<'_> {
     /// Gives classes their permissions, maps and sets their content.
     pub(super) fn classes(&mut self, statements: &Statements, report: &mut Report) {
@@ -26,7 +29,9 @@ impl Builder<'_> {
     fn permission_names(&self, s: &LiveStatement, list: Node) -> Result<Names<()>, Failure> {
         let mut names = Names::default();
         for node in self.tree.list(list) {
-            names.insert(self.tree.text(self.word(*node)?).into(), ());
+            let name = self.tree.text(self.word(*node)?);
+            self.spend_bytes(*node, PERMISSION_BYTES + name.len())?;
+            names.insert(name.into(), ());
         }
         if names.len() > 32 {
             let message = "a class has at most 32 permissions".to_owned();
@@ -49,6 +54,10 @@ impl Builder<'_> {
         let class = self.class_number(s.at, class)?;
         let common = self.number(s.at, Space::Common, common)? as usize;
         let common = self.policy.commons.get_index(common).map(|(n, p)| (n.clone(), p.clone()));
+        if let Some((name, permissions)) = &common {
+            let bytes = permissions.keys().map(|it| PERMISSION_BYTES + it.len()).sum::<usize>();
+            self.spend_bytes(s.node, bytes + name.len())?;
+        }
         let entry = &mut self.policy.classes[class.index()];
         if let (Some((name, permissions)), None) = (common, &entry.common) {
             entry.common = Some(name);
@@ -77,6 +86,7 @@ impl Builder<'_> {
         let id = self.symbol(s.at, Space::Class, name)?;
         for node in self.tree.list(list) {
             let permission = self.word(*node)?;
+            self.spend(*node, 1)?;
             self.class_sets.entry((id, permission)).or_default();
         }
         Ok(())
@@ -135,18 +145,20 @@ impl Builder<'_> {
         let permission_word = self.word(permission)?;
         let perms = self.class_perms(s.at, perms)?;
         match self.class_sets.get_mut(&(id, permission_word)) {
-            Some(set) => merge(set, perms),
-            None => return Err(self.no_permission(id, permission, permission_word)),
+            Some(set) => {
+                let more = merge(set, perms);
+                self.spend_bytes(s.node, 2 * more * size_of::<ClassPerms>())
+            }
+            None => Err(self.no_permission(id, permission, permission_word)),
         }
-        Ok(())
     }
 
     fn class_permission_set(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [name, perms] = self.args(s)?;
         let id = self.symbol(s.at, Space::ClassPermission, name)?;
         let perms = self.class_perms(s.at, perms)?;
-        merge(self.class_sets.entry((id, kw::STAR)).or_default(), perms);
-        Ok(())
+        let more = merge(self.class_sets.entry((id, kw::STAR)).or_default(), perms);
+        self.spend_bytes(s.node, 2 * more * size_of::<ClassPerms>())
     }
 
     fn no_permission(&self, class: SymbolId, node: Node, word: Word) -> Failure {
@@ -272,14 +284,16 @@ impl Builder<'_> {
     }
 }
 
-/// Adds permissions to a list that names each class once.
-fn merge(set: &mut Vec<ClassPerms>, more: Vec<ClassPerms>) {
+/// Adds permissions to a list that names each class once, and says how much longer it is.
+fn merge(set: &mut Vec<ClassPerms>, more: Vec<ClassPerms>) -> usize {
+    let before = set.len();
     for perms in more {
         match set.iter_mut().find(|known| known.class == perms.class) {
             Some(known) => known.perms |= perms.perms,
             None => set.push(perms),
         }
     }
+    set.len() - before
 }
 
 /// The permissions of a class or map, for expressions over them.

@@ -18,6 +18,7 @@ impl Builder<'_> {
         let program = self.program(s, expression)?;
         let place = self.place(s.node);
         for ClassPerms { class, perms } in self.class_perms(s.at, perms)? {
+            self.spend(s.node, 1)?;
             let constraint = Constraint { perms, program: program.clone(), place };
             if self.is_in_force(s) {
                 self.policy.classes[class.index()].constraints.push(constraint);
@@ -31,6 +32,7 @@ impl Builder<'_> {
         let program = self.program(s, expression)?;
         let place = self.place(s.node);
         for class in self.class_list(s.at, class)? {
+            self.spend(s.node, 1)?;
             let constraint = Constraint { perms: u32::MAX, program: program.clone(), place };
             if self.is_in_force(s) {
                 self.policy.classes[class.index()].validations.push(constraint);
@@ -57,6 +59,7 @@ impl Builder<'_> {
         node: Node,
         steps: &mut Vec<Step>,
     ) -> Result<(), Failure> {
+        self.spend(node, 1)?;
         let items = self.tree.list(node);
         match items {
             [Node { item: Item::Word(kw::NOT), .. }, operand] => {

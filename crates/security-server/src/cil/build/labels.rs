@@ -19,6 +19,9 @@ const DEVICES: [(Word, &str); 7] = [
     (kw::DEVICETREECON, "devicetreecon"),
 ];
 
+/// Bytes that a labelling rule takes beside its texts, with the range of its context.
+const LABEL_BYTES: usize = 256;
+
 impl Builder<'_> {
     /// Reads labelling rules.
     pub(super) fn labels(&mut self, statements: &Statements, report: &mut Report) {
@@ -56,12 +59,20 @@ impl Builder<'_> {
 
     fn filecon(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [path, kind, context] = self.args(s)?;
-        let path = self.text_or_param(s.at, path)?.into();
+        let path = self.label_text(s.at, path)?;
         let kind = file_kind(kind)?;
         let none = matches!(context.item, Item::List { .. }) && self.tree.list(context).is_empty();
         let context = if none { None } else { Some(self.context(s.at, context)?) };
         self.policy.labels.files.push(FileLabel { path, kind, context });
         Ok(())
+    }
+
+    /// The text that a labelling rule keeps; who labels by it, and who is told of it, have one more
+    /// each.
+    fn label_text(&self, at: Container, node: Node) -> Result<Box<str>, Failure> {
+        let text = self.text_or_param(at, node)?;
+        self.spend_bytes(node, LABEL_BYTES + 4 * text.len())?;
+        Ok(text.into())
     }
 
     fn portcon(&mut self, s: &LiveStatement) -> Result<(), Failure> {
@@ -75,6 +86,7 @@ impl Builder<'_> {
         };
         let ports = self.port_range(ports)?;
         let context = self.context(s.at, context)?;
+        self.spend_bytes(s.node, LABEL_BYTES)?;
         self.policy.labels.ports.push(PortLabel { protocol, ports, context });
         Ok(())
     }
@@ -107,6 +119,7 @@ impl Builder<'_> {
             return Err(Failure::wrong(s.node, message, "write both as IPv4 or both as IPv6"));
         }
         let context = self.context(s.at, context)?;
+        self.spend_bytes(s.node, LABEL_BYTES)?;
         self.policy.labels.nodes.push(NodeLabel { address, mask, context });
         Ok(())
     }
@@ -143,7 +156,7 @@ impl Builder<'_> {
 
     fn netifcon(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [name, interface, packets] = self.args(s)?;
-        let name = self.text_or_param(s.at, name)?.into();
+        let name = self.label_text(s.at, name)?;
         let interface = self.context(s.at, interface)?;
         let packets = self.context(s.at, packets)?;
         self.policy.labels.netifs.push(Netif { name, interface, packets });
@@ -156,8 +169,8 @@ impl Builder<'_> {
             [filesystem, path, kind, context] => (filesystem, path, file_kind(kind)?, context),
             _ => return Err(self.misuse(s)),
         };
-        let filesystem = self.text_or_param(s.at, filesystem)?.into();
-        let path = self.text_or_param(s.at, path)?.into();
+        let filesystem = self.label_text(s.at, filesystem)?;
+        let path = self.label_text(s.at, path)?;
         let context = self.context(s.at, context)?;
         self.policy.labels.genfs.push(Genfs { filesystem, path, kind, context });
         Ok(())
@@ -171,7 +184,7 @@ impl Builder<'_> {
             Item::Word(kw::TRANS) => FsUseKind::Trans,
             _ => return Err(self.misuse(s)),
         };
-        let filesystem = self.text_or_param(s.at, filesystem)?.into();
+        let filesystem = self.label_text(s.at, filesystem)?;
         let context = self.context(s.at, context)?;
         self.policy.labels.fs_uses.push(FsUse { kind, filesystem, context });
         Ok(())
@@ -184,6 +197,8 @@ impl Builder<'_> {
         }
         let words = device.iter().map(|node| self.tree.sources.snippet(node.offset));
         let words: Vec<&str> = words.collect();
+        let count = words.iter().map(|word| word.len() + 1).sum::<usize>();
+        self.spend_bytes(s.node, LABEL_BYTES + count)?;
         let device = words.join(" ").into();
         let keyword = self.keyword(s);
         let known = DEVICES.iter().find(|entry| entry.0 == keyword);

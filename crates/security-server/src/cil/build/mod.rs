@@ -20,9 +20,10 @@ use super::failure::Failure;
 use super::report::Report;
 use super::scopes::{Binding, Scopes, SymbolId};
 use super::space::Space;
+use super::spending::Spending;
 use super::tree::{Item, Node, Tree};
 use super::words::{Word, kw};
-use crate::policy::{MEMBER_BYTES, Policy};
+use crate::policy::Policy;
 use builder::{Builder, expected};
 use permissions::ClassPerms;
 use statements::Statements;
@@ -33,11 +34,10 @@ pub(super) fn build(
     containers: &Containers,
     scopes: &Scopes,
     live: &[Container],
-    most_bytes: usize,
+    spending: &Spending,
     report: &mut Report,
 ) -> Policy {
-    let most = ((1 << 22) + 4 * tree.sources.len()).min(most_bytes / MEMBER_BYTES);
-    let mut builder = Builder::new(tree, containers, scopes, most);
+    let mut builder = Builder::new(tree, containers, scopes, spending);
     builder.policy.sources = tree.sources.names();
     builder.declare();
     if let Err(failure) = builder.spend_on_own_sets() {
@@ -61,6 +61,6 @@ pub(super) fn build(
         let message = "there are too many types and classes together".to_owned();
         report.add(Failure::wrong(node, message, "split the policy"));
     }
-    builder.policy.members = most - builder.left.get();
+    builder.policy.members = spending.spent();
     builder.policy
 }

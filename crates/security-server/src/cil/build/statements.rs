@@ -79,7 +79,7 @@ impl Builder<'_> {
         for keyword in keywords {
             for placed in statements.of(*keyword) {
                 // One word about it is enough, and each further statement would take as long.
-                if self.exhausted.get() {
+                if self.spending.is_exhausted() {
                     return;
                 }
                 if let Err(failure) = run(self, placed) {
@@ -151,7 +151,7 @@ impl Builder<'_> {
                 TruthStep::Join(kw::EQ) => BoolStep::Eq,
                 TruthStep::Join(_) => BoolStep::Neq,
             });
-            Ok(())
+            self.spend_bytes(node, size_of::<BoolStep>())
         })?;
         let condition = Condition::new(steps)
             .map_err(|error| Failure::wrong(node, error.to_string(), "use fewer levels"))?;
