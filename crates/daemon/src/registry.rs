@@ -7,7 +7,7 @@ use crate::{
     quota::Amount,
     state::SavedRun,
 };
-use daemon_client::{RunStatus, Target};
+use daemon_client::RunStatus;
 use flask::{SecurityServer as _, Seqno};
 use server_port::Member;
 use std::{
@@ -23,11 +23,18 @@ const MOST_IDLE: usize = 16;
 const MOST_IDLE_LABEL_BYTES: usize = 1 << 20;
 
 /// A run.
+///
+/// Locks are taken in this order: `forking`, `asking`, the registry's, and then those that are held
+/// for a moment only: `hosted`, `member`, `settled`, the quota's, the state's. So whoever has the
+/// registry waits for no answer, and nobody asks for it while one is sent.
 pub(crate) struct Run {
     pub(crate) kept: SavedRun,
     pub(crate) pidfd: OwnedFd,
+    /// Held by whoever finds out whether the run needs a server of its own, and gives it one.
+    forking: Mutex<()>,
     /// Read while a query is answered, so that a run changes its server between two of them.
-    hosted: RwLock<Arc<Hosted>>,
+    asking: RwLock<()>,
+    hosted: Mutex<Arc<Hosted>>,
     member: Mutex<Arc<Member>>,
     /// What it has said of its kernel side; empty until it has.
     settled: Mutex<Vec<u8>>,
@@ -42,8 +49,15 @@ impl Run {
         applied: Seqno,
     ) -> std::io::Result<Arc<Self>> {
         let member = join(&hosted, &kept.id, applied, pidfd.try_clone()?);
-        let (hosted, member) = (RwLock::new(hosted), Mutex::new(member));
-        Ok(Arc::new(Self { kept, pidfd, hosted, member, settled: Mutex::default() }))
+        Ok(Arc::new(Self {
+            kept,
+            pidfd,
+            forking: Mutex::default(),
+            asking: RwLock::default(),
+            hosted: Mutex::new(hosted),
+            member: Mutex::new(member),
+            settled: Mutex::default(),
+        }))
     }
 
     /// What the run has said of its kernel side; empty if it has not yet.
@@ -51,8 +65,20 @@ impl Run {
         self.settled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn hosted(&self) -> RwLockReadGuard<'_, Arc<Hosted>> {
-        self.hosted.read().unwrap_or_else(PoisonError::into_inner)
+    /// The server that the run has now.
+    pub(crate) fn hosted(&self) -> Arc<Hosted> {
+        Arc::clone(&self.hosted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Until this is dropped, the run keeps the server that it has.
+    pub(crate) fn asking(&self) -> RwLockReadGuard<'_, ()> {
+        self.asking.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until this is dropped, nobody else gives the run another server. Nobody may ask for it who
+    /// has the registry.
+    pub(crate) fn forking(&self) -> MutexGuard<'_, ()> {
+        self.forking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn member(&self) -> Arc<Member> {
@@ -63,17 +89,18 @@ impl Run {
         process::lives(&self.pidfd)
     }
 
-    /// Gives the run a server of its own that is like the one it has.
-    fn fork(&self) -> Result<Arc<Hosted>, HostError> {
-        let mut hosted = self.hosted.write().unwrap_or_else(PoisonError::into_inner);
+    /// Gives the run a server of its own that is like the one it has. The caller holds
+    /// [`Run::forking`], and not the registry: an answer may take long.
+    pub(crate) fn fork(&self) -> Result<Arc<Hosted>, HostError> {
+        let _asking = self.asking.write().unwrap_or_else(PoisonError::into_inner);
         // Whatever can fail comes before the fork: what is returned is this run's alone.
         let pidfd = self.pidfd.try_clone()?;
-        let fork = hosted.fork(&self.kept.id)?;
+        let fork = self.hosted().fork(&self.kept.id)?;
         let mut member = self.lock_member();
         let joined = join(&fork, &self.kept.id, member.applied(), pidfd);
         member.leave();
         *member = joined;
-        *hosted = Arc::clone(&fork);
+        *self.hosted.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fork);
         Ok(fork)
     }
 
@@ -82,7 +109,7 @@ impl Run {
     }
 
     pub(crate) fn status(&self) -> RunStatus {
-        let hosted = Arc::clone(&self.hosted());
+        let hosted = self.hosted();
         let SavedRun { id, uid, pid, command, profile, .. } = self.kept.clone();
         let seqno = hosted.seqno().unwrap_or_default().0;
         RunStatus { id, uid, pid, command, profile, seqno, booleans: hosted.booleans() }
@@ -222,24 +249,19 @@ impl Registry {
         }
     }
 
-    /// The servers to change for `target`. A run that shares its server with others gets its own.
+    /// The servers of all runs of `uid`, of root's of everybody, that have these booleans.
     ///
     /// # Errors
     ///
-    /// Why there is none, for people.
-    pub(crate) fn targets(
-        &mut self,
+    /// No run has them all.
+    pub(crate) fn with_booleans(
+        &self,
         uid: u32,
-        target: &Target,
         booleans: &[(String, bool)],
     ) -> Result<Vec<Arc<Hosted>>, ChangeError> {
-        if let Target::Run(name) = target {
-            let run = self.find(uid, name)?;
-            return Ok(vec![self.own(&run)?]);
-        }
         let mut servers: Vec<Arc<Hosted>> = Vec::new();
         for run in self.runs(uid) {
-            let server = Arc::clone(&run.hosted());
+            let server = run.hosted();
             if !server.has_booleans(booleans) {
                 continue;
             }
@@ -253,21 +275,28 @@ impl Registry {
         Ok(servers)
     }
 
-    /// The server of a run, which from now on is its alone.
-    pub(crate) fn own(&mut self, run: &Arc<Run>) -> Result<Arc<Hosted>, HostError> {
+    /// The server of a run, if it is its alone, and from now on stays so.
+    ///
+    /// # Errors
+    ///
+    /// The run has ended.
+    pub(crate) fn own(&self, run: &Arc<Run>) -> Result<Option<Arc<Hosted>>, HostError> {
         // A session may outlive its run, and the run's server is then that of others.
-        if !self.runs.get(&run.kept.id).is_some_and(|registered| Arc::ptr_eq(registered, run)) {
+        if !self.has(run) {
             return Err(HostError::Ended);
         }
-        let hosted = Arc::clone(&run.hosted());
+        let hosted = run.hosted();
         let users = self.runs.values().filter(|it| Arc::ptr_eq(&it.hosted(), &hosted)).count();
-        if users <= 1 && hosted.joining.load(Ordering::Acquire) == 0 {
-            // Before the change, so that no run begins with it meanwhile; none is about to.
-            hosted.shared.store(false, Ordering::Release);
-            return Ok(hosted);
+        if users > 1 || hosted.joining.load(Ordering::Acquire) > 0 {
+            return Ok(None);
         }
-        let fork = run.fork()?;
-        self.servers.push(Arc::clone(&fork));
-        Ok(fork)
+        // Before the change, so that no run begins with it meanwhile; none is about to.
+        hosted.shared.store(false, Ordering::Release);
+        Ok(Some(hosted))
+    }
+
+    /// Whether it is that run which is registered by its name.
+    pub(crate) fn has(&self, run: &Arc<Run>) -> bool {
+        self.runs.get(&run.kept.id).is_some_and(|registered| Arc::ptr_eq(registered, run))
     }
 }

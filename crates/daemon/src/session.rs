@@ -51,12 +51,15 @@ fn query<'s>(
         return Ok(None);
     };
     if server_port::waits(request.body()) {
-        let (member, hosted) = (run.member(), Arc::clone(&run.hosted()));
+        let (member, hosted) = (run.member(), run.hosted());
         let answer = server_port::answer(request.body(), &*hosted, Some(&member))?;
         return send(shared, request, &answer, server_port::unanswered);
     }
-    let hosted = run.hosted();
-    let answer = server_port::answer(request.body(), &**hosted, None)?;
+    let answer = {
+        let _asking = run.asking();
+        server_port::answer(request.body(), &*run.hosted(), None)?
+    };
+    // Nothing is held while it is sent: that may wait for the registry.
     send(shared, request, &answer, server_port::unanswered)
 }
 

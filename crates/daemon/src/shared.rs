@@ -244,7 +244,9 @@ impl Shared {
 
     /// Forgets the servers that nobody needs any more.
     fn forget_idle(&self) -> Result<(), RequestError> {
-        for server in self.registry().idle() {
+        // The registry is free again before the state is written.
+        let idle = self.registry().idle();
+        for server in idle {
             self.state.remove_server(server.id)?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use super::{Client, Shared, say};
 use crate::{
     error::{ChangeError, MOST_BOOLEANS},
-    hosted::Hosted,
+    hosted::{HostError, Hosted},
     process,
     registry::Run,
 };
@@ -37,7 +37,7 @@ impl Shared {
         if booleans.len() > MOST_BOOLEANS {
             return Err(ChangeError::TooManyBooleans);
         }
-        let targets = self.registry().targets(client.uid, target, booleans)?;
+        let targets = self.targets(client, target, booleans)?;
         let stands_alone = |hosted: &Hosted| targets.len() > 1 && hosted.owner != client.uid;
         // Before any of them is changed.
         for hosted in targets.iter().filter(|hosted| !stands_alone(hosted)) {
@@ -65,6 +65,41 @@ impl Shared {
                 change => change,
             })
             .collect()
+    }
+
+    /// The servers to change for `target`. A run that shares its server with others gets its own.
+    fn targets(
+        &self,
+        client: Client,
+        target: &Target,
+        booleans: &[(String, bool)],
+    ) -> Result<Vec<Arc<Hosted>>, ChangeError> {
+        match target {
+            Target::Run(name) => {
+                let run = self.registry().find(client.uid, name)?;
+                Ok(vec![self.own(&run)?])
+            }
+            Target::All => self.registry().with_booleans(client.uid, booleans),
+        }
+    }
+
+    /// The server of a run, which from now on is its alone.
+    fn own(&self, run: &Arc<Run>) -> Result<Arc<Hosted>, HostError> {
+        let _forking = run.forking();
+        let own = self.registry().own(run)?;
+        if let Some(own) = own {
+            return Ok(own);
+        }
+        // Without the registry: whoever has it waits for no answer.
+        let fork = run.fork()?;
+        let mut registry = self.registry();
+        registry.servers.push(Arc::clone(&fork));
+        if registry.has(run) {
+            return Ok(fork);
+        }
+        drop(registry);
+        // It has ended meanwhile: nobody has the fork, and the next who looks takes it out.
+        Err(HostError::Ended)
     }
 
     /// What is said of a user's server that was left as it is.
@@ -203,7 +238,7 @@ impl Shared {
         let policy = policy.ok_or(ChangeError::NotSealed)?;
         let reserved = self.reserve(run.kept.uid, 0, &policy)?;
         let bytes = read_sealed(policy, reserved.bytes())?;
-        let hosted = self.registry().own(run)?;
+        let hosted = self.own(run)?;
         let _changing = hosted.change();
         // Last: whoever waits for another change keeps nobody from compiling.
         let _compiling = self.quota.compile(run.kept.uid)?;

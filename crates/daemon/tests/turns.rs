@@ -1,0 +1,59 @@
+//! What one user asks for, however much of it there is, keeps nobody else waiting.
+
+mod common;
+
+use common::{
+    DaemonProcess, administration, keep, new_run_with, place, policy, role as started_as,
+};
+use daemon::{Policy, Registration, Target, Writer};
+use ipc::{Port, Transport};
+use std::{sync::mpsc, thread, time::Duration};
+
+/// What this program does when it is started again.
+#[test]
+fn role() {
+    if let Some((_, place)) = started_as() {
+        keep(&place);
+    }
+}
+
+/// Its rules are an answer that takes a while.
+fn policy_with_many_rules() -> Policy {
+    let mut policy = policy();
+    let rule = |n| format!("(filecon \"/{n}\" any (u r app_t ((s0) (s0))))");
+    policy.files[0].1.extend((0..200_000).map(rule));
+    policy
+}
+
+/// What `done` sends, or that it has sent nothing for long.
+fn within<T: Send + 'static>(what: &str, done: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(done()));
+    receiver.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("{what}"))
+}
+
+#[test]
+fn a_long_answer_and_a_change_of_its_run_wait_for_each_other_in_no_circle() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let _daemon = DaemonProcess::start(directory.path());
+    let policy = policy_with_many_rules();
+    let follow = |(run, spool): (Registration, Writer)| {
+        run.follow_by_path(|_| Some(Vec::new())).expect("followed");
+        (run, spool)
+    };
+    let _other = follow(new_run_with(&place, "other", &policy));
+    for n in 0..3 {
+        let id = format!("long{n}");
+        let _run = follow(new_run_with(&place, &id, &policy));
+        let mut port = Port::connect(&place.socket(), Transport::Socket).unwrap();
+        port.call(&[b"D\x01\x05", id.as_bytes()].concat()).expect("it attaches");
+        let asked = thread::spawn(move || port.call(b"Q\x07").is_ok());
+        thread::sleep(Duration::from_millis(20));
+        let (to, open) = (place.clone(), [("open".to_owned(), true)]);
+        let set = move || administration(&to).set(Target::Run(id), &open).expect("set").len();
+        assert_eq!(within("the change hangs", set), 1);
+        assert!(within("the answer hangs", move || asked.join().unwrap()));
+    }
+    assert_eq!(within("the list hangs", move || administration(&place).runs().unwrap().len()), 4);
+}
