@@ -324,9 +324,18 @@ impl Administration {
     ///
     /// [`ClientError`].
     pub fn runs(&mut self) -> Result<Vec<RunStatus>, ClientError> {
-        match command(&mut self.0, &Command::Runs, None)?.0 {
-            Reply::Runs(runs) => Ok(runs),
-            other => Err(unexpected(other)),
+        let (mut all, mut after) = (Vec::new(), 0);
+        loop {
+            match command(&mut self.0, &Command::Runs { after }, None)?.0 {
+                Reply::Runs { runs, next } => {
+                    all.extend(runs);
+                    match next {
+                        Some(next) if next > after => after = next,
+                        _ => return Ok(all),
+                    }
+                }
+                other => return Err(unexpected(other)),
+            }
         }
     }
 

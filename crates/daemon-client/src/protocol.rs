@@ -1,6 +1,6 @@
 //! The messages between runs or administrators and the daemon, beside queries to a security server.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 use server_port::{VOCABULARY_BYTES, framed, unframed, whole};
 
 /// Begins every command and its answer.
@@ -56,7 +56,7 @@ pub struct NewRun {
 }
 
 /// A run that is registered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RunStatus {
     /// Its name.
     pub id: String,
@@ -70,8 +70,31 @@ pub struct RunStatus {
     pub profile: String,
     /// The policy state in force.
     pub seqno: u32,
-    /// Every boolean of its policy.
+    /// The booleans of its policy: every one, unless they are many and long.
     pub booleans: Vec<(String, bool)>,
+    /// How many more it has.
+    pub more_booleans: u64,
+}
+
+impl Serialize for RunStatus {
+    /// Where people may read it, nothing is said of more booleans if there are none.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { id, uid, pid, command, profile, seqno, booleans, more_booleans } = self;
+        let has_more = *more_booleans > 0 || !serializer.is_human_readable();
+        let fields = 7 + usize::from(has_more);
+        let mut row = serializer.serialize_struct("RunStatus", fields)?;
+        row.serialize_field("id", id)?;
+        row.serialize_field("uid", uid)?;
+        row.serialize_field("pid", pid)?;
+        row.serialize_field("command", command)?;
+        row.serialize_field("profile", profile)?;
+        row.serialize_field("seqno", seqno)?;
+        row.serialize_field("booleans", booleans)?;
+        if has_more {
+            row.serialize_field("more_booleans", more_booleans)?;
+        }
+        row.end()
+    }
 }
 
 /// Whose policy is to be changed.
@@ -144,9 +167,12 @@ pub enum Command {
         /// What the kernel would go on granting is taken by killing.
         kills: bool,
     },
-    /// Lists runs.
-    Runs,
-    /// Takes in every record that lies in a spool.
+    /// Lists runs, as many as a message holds.
+    Runs {
+        /// Those behind that number.
+        after: u64,
+    },
+    /// Takes in every record that lies in a spool of this user's; root: of everybody's.
     Flush,
 }
 
@@ -167,8 +193,13 @@ pub enum Reply {
     },
     /// What became of a change of booleans.
     Changed(Vec<Changed>),
-    /// The runs.
-    Runs(Vec<RunStatus>),
+    /// Some of the runs, in the order of their beginning.
+    Runs {
+        /// They.
+        runs: Vec<RunStatus>,
+        /// The number of the last of them, if there are more.
+        next: Option<u64>,
+    },
     /// Why not.
     Refused(String),
     /// Why a run that goes on cannot follow the change. Nothing has changed.

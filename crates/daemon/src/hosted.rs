@@ -6,7 +6,9 @@ use flask::{
     AccessVector, Classes, ClassesError, Decision, Explanation, InitialSid, LabelError, LabelRules,
     Question, SecurityServer, Seqno, Sid, Unreachable,
 };
-use security_server::{LabelBudget, LoadError, PolicyErrors, Server, UnknownBoolean, cil, policy};
+use security_server::{
+    BoolId, LabelBudget, LoadError, PolicyErrors, Server, UnknownBoolean, cil, policy,
+};
 use server_port::Members;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, TryLockError,
@@ -157,8 +159,28 @@ impl Hosted {
     }
 
     /// Every boolean.
-    pub(crate) fn booleans(&self) -> Vec<(String, bool)> {
-        self.server.save().booleans
+    fn booleans(&self) -> Vec<(String, bool)> {
+        self.some_booleans(usize::MAX).0
+    }
+
+    /// The first booleans whose names have so many bytes together, and how many more there are.
+    pub(crate) fn some_booleans(&self, most: usize) -> (Vec<(String, bool)>, usize) {
+        let engine = self.server.engine();
+        let names = engine.policy().booleans.keys();
+        let (all, mut left) = (names.len(), most);
+        let fits = |name: &&str| {
+            let fits = name.len() <= left;
+            left = left.saturating_sub(name.len());
+            fits
+        };
+        let shown: Vec<_> = names
+            .map(|name| &**name)
+            .take_while(fits)
+            .enumerate()
+            .map(|(n, name)| (name.to_owned(), engine.boolean(BoolId::at(n))))
+            .collect();
+        let more = all - shown.len();
+        (shown, more)
     }
 
     /// Bytes of the labels that it has given out.

@@ -22,6 +22,9 @@ const MOST_IDLE: usize = 16;
 /// Bytes of the labels of one such server.
 const MOST_IDLE_LABEL_BYTES: usize = 1 << 20;
 
+/// Bytes of the names of booleans that are shown of a run.
+const MOST_BOOLEAN_BYTES: usize = 4096;
+
 /// A run.
 ///
 /// Locks are taken in this order: `forking`, `asking`, the registry's, and then those that are held
@@ -112,7 +115,9 @@ impl Run {
         let hosted = self.hosted();
         let SavedRun { id, uid, pid, command, profile, .. } = self.kept.clone();
         let seqno = hosted.seqno().unwrap_or_default().0;
-        RunStatus { id, uid, pid, command, profile, seqno, booleans: hosted.booleans() }
+        let (booleans, more) = hosted.some_booleans(MOST_BOOLEAN_BYTES);
+        let more_booleans = more as u64;
+        RunStatus { id, uid, pid, command, profile, seqno, booleans, more_booleans }
     }
 }
 
@@ -135,7 +140,9 @@ impl Drop for Joining {
 pub(crate) struct Registry {
     runs: BTreeMap<String, Arc<Run>>,
     /// In the order of their beginning.
-    order: Vec<String>,
+    order: BTreeMap<u64, String>,
+    /// The number of the last that began.
+    last: u64,
     pub(crate) servers: Vec<Arc<Hosted>>,
 }
 
@@ -146,8 +153,18 @@ impl Registry {
 
     /// The runs that `uid` may see: root sees all.
     pub(crate) fn runs(&self, uid: u32) -> Vec<Arc<Run>> {
-        let ours = |run: &&Arc<Run>| uid == 0 || run.kept.uid == uid;
-        self.order.iter().filter_map(|id| self.runs.get(id)).filter(ours).cloned().collect()
+        self.runs_after(uid, 0).map(|(_, run)| Arc::clone(run)).collect()
+    }
+
+    /// Those of them that began after that number, each with its own.
+    pub(crate) fn runs_after(
+        &self,
+        uid: u32,
+        after: u64,
+    ) -> impl Iterator<Item = (u64, &Arc<Run>)> {
+        let ours = move |(_, run): &(u64, &Arc<Run>)| uid == 0 || run.kept.uid == uid;
+        let later = self.order.range(after.saturating_add(1)..);
+        later.filter_map(|(number, id)| Some((*number, self.runs.get(id)?))).filter(ours)
     }
 
     /// What a user has: runs with what they have said of themselves, and policies, also those that
@@ -169,13 +186,14 @@ impl Registry {
     }
 
     pub(crate) fn add(&mut self, run: Arc<Run>) {
-        self.order.push(run.kept.id.clone());
+        self.last += 1;
+        self.order.insert(self.last, run.kept.id.clone());
         self.runs.insert(run.kept.id.clone(), run);
     }
 
     pub(crate) fn remove(&mut self, id: &str) {
         self.runs.remove(id);
-        self.order.retain(|it| it != id);
+        self.order.retain(|_, it| it != id);
     }
 
     /// The server for a run of `uid` that begins with the policy of that digest, if there is one.

@@ -130,7 +130,10 @@ fn command<'s>(
             }
             None => Err(RequestError::NoRun),
         },
-        Some(Command::Runs) => Ok(Reply::Runs(shared.runs(client))),
+        Some(Command::Runs { after }) => {
+            let (runs, next) = shared.runs(client, after);
+            Ok(Reply::Runs { runs, next })
+        }
         Some(Command::Flush) => shared.take_records().map(|()| Reply::Done),
         None => Err(RequestError::UnknownCommand),
     };

@@ -24,6 +24,13 @@ use std::{
 /// What is kept of a command or of a profile's name.
 const MOST_SHOWN_BYTES: usize = 4096;
 
+/// Runs that are listed at once, and bytes of them: with what each name and each row takes beside
+/// its text, they fit in a message.
+const MOST_ROWS: usize = 256;
+const MOST_ROW_BYTES: usize = 48 << 10;
+const BESIDE_NAME: usize = 4;
+const BESIDE_ROW: usize = 64;
+
 /// What is kept of what a run says of its kernel side.
 const MOST_SETTLED_BYTES: usize = 4 << 20;
 
@@ -252,9 +259,28 @@ impl Shared {
         Ok(())
     }
 
-    pub(crate) fn runs(&self, client: Client) -> Vec<RunStatus> {
-        let runs = self.registry().runs(client.uid);
-        runs.iter().map(|run| run.status()).collect()
+    /// Some of the runs that a client may see, behind that number: no more than fit in a message,
+    /// so that nobody's runs cost memory here. The number of the last, if there are more.
+    pub(crate) fn runs(&self, client: Client, after: u64) -> (Vec<RunStatus>, Option<u64>) {
+        let found: Vec<(u64, Arc<Run>)> = {
+            let registry = self.registry();
+            let runs = registry.runs_after(client.uid, after).take(MOST_ROWS + 1);
+            runs.map(|(number, run)| (number, Arc::clone(run))).collect()
+        };
+        let (mut rows, mut bytes, mut last) = (Vec::new(), 0, after);
+        for (number, run) in found.iter().take(MOST_ROWS) {
+            let row = run.status();
+            let names = row.booleans.iter().map(|(name, _)| name.len() + BESIDE_NAME);
+            bytes += row.command.len() + row.profile.len() + row.id.len() + names.sum::<usize>();
+            bytes += BESIDE_ROW;
+            if bytes > MOST_ROW_BYTES && !rows.is_empty() {
+                break;
+            }
+            rows.push(row);
+            last = *number;
+        }
+        let next = (rows.len() < found.len()).then_some(last);
+        (rows, next)
     }
 
     fn begin_spool(&self, run: &NewRun, uid: u32) -> Result<OwnedFd, RequestError> {

@@ -7,7 +7,7 @@ use common::{
 };
 use daemon::{Policy, Registration, Target, Writer};
 use ipc::{Port, Transport};
-use std::{sync::mpsc, thread, time::Duration};
+use std::{fs, sync::mpsc, thread, time::Duration};
 
 /// What this program does when it is started again.
 #[test]
@@ -56,4 +56,29 @@ fn a_long_answer_and_a_change_of_its_run_wait_for_each_other_in_no_circle() {
         assert!(within("the answer hangs", move || asked.join().unwrap()));
     }
     assert_eq!(within("the list hangs", move || administration(&place).runs().unwrap().len()), 4);
+}
+
+/// Bytes of memory that the daemon has at the most by now.
+fn most_memory(daemon: &DaemonProcess) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn a_list_of_runs_takes_little_memory_whatever_their_policies_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let daemon = DaemonProcess::start(directory.path());
+    let mut policy = policy();
+    let long = "x".repeat(1900);
+    policy.files[0].1.extend((0..400).map(|n| format!("(boolean b{n}{long} false)")));
+    let _runs: Vec<_> =
+        (0..100).map(|n| new_run_with(&place, &format!("run{n:03}"), &policy)).collect();
+    let before = most_memory(&daemon);
+    let runs = administration(&place).runs().expect("listed");
+    let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
+    assert_eq!(ids, (0..100).map(|n| format!("run{n:03}")).collect::<Vec<_>>());
+    let taken = most_memory(&daemon) - before;
+    assert!(taken < 16 << 20, "{taken} bytes");
 }

@@ -98,6 +98,9 @@ fn tell(runs: &[RunStatus]) -> Result<String, std::fmt::Error> {
         for (name, on) in &run.booleans {
             write!(text, "  {name}={}", if *on { "on" } else { "off" })?;
         }
+        if run.more_booleans > 0 {
+            write!(text, "  and {} more booleans", run.more_booleans)?;
+        }
         writeln!(text, "  {command}")?;
     }
     Ok(text)
