@@ -339,7 +339,7 @@ impl Administration {
         }
     }
 
-    /// Has everything that lies in spools taken into the journal.
+    /// Has everything that lies in this user's spools taken into the journal; root: in everybody's.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use crate::{
     quota::Quota,
     registry::{Registry, Run},
     session,
-    shared::{Settings, Shared, Spools, say},
+    shared::{Settings, Shared, Spools, Turns, say},
     state::{State, StateError},
 };
 use daemon_client::DaemonDirs;
@@ -127,7 +127,8 @@ impl Daemon {
         let stopping = AtomicBool::new(false);
         let quota = Quota::default();
         let registry = Mutex::new(restore(&state, &quota)?);
-        let shared = Shared { settings, state, registry, quota, records, stopping };
+        let turns = Turns::default();
+        let shared = Shared { settings, state, registry, quota, turns, records, stopping };
         shared.find_spools()?;
         Ok(Self { shared, port, _lock: lock })
     }

@@ -29,6 +29,10 @@ pub(crate) enum RequestError {
     NotItsMonitor,
     #[error("a run says no more than 4 MiB of its kernel side")]
     SettledTooLong,
+    #[error("the records of this user's runs are being taken for others who asked: try again")]
+    Turn,
+    #[error("there are so many records that some still wait in spools: try again")]
+    Waiting,
     #[error("this connection is no run's")]
     NoRun,
     #[error("the daemon does not know this command: is it of another version of Dewar?")]

@@ -4,14 +4,17 @@
 //! so that each is there once, whoever is killed in between. What could not be kept has an entry of
 //! its own that says how many records it stands for.
 
+mod lines;
+mod rotate;
 mod search;
 
+pub(crate) use lines::Lines;
 pub use search::{Entry, Filter, RunEntry, UNKNOWN};
 
 use crate::state;
-use daemon_client::{Batch, NewRun};
+use daemon_client::NewRun;
+use lines::insert_gap;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
-use serde_json::Value;
 use std::{path::Path, time::Duration};
 
 /// The journal cannot be read or written.
@@ -85,28 +88,6 @@ const SCHEMA: &str = "
 pub struct Journal {
     db: Connection,
     most_bytes: u64,
-}
-
-/// What the journal reads of a record.
-struct Columns {
-    time: f64,
-    granted: bool,
-    scontext: String,
-    object: String,
-}
-
-impl Columns {
-    /// `None` for what is no record. All of it is read, so that whoever reads it later can.
-    fn read(line: &str) -> Option<Self> {
-        let Ok(Value::Object(record)) = serde_json::from_str(line) else { return None };
-        let text = |name: &str| record.get(name)?.as_str().map(str::to_owned);
-        Some(Self {
-            time: record.get("time")?.as_f64()?,
-            granted: record.get("granted")?.as_bool()?,
-            scontext: text("scontext")?,
-            object: text("object").unwrap_or_default(),
-        })
-    }
 }
 
 impl Journal {
@@ -189,37 +170,13 @@ impl Journal {
         Ok(found.optional()?.is_some())
     }
 
-    /// Runs whose spools have not been taken to their end: name, and how far they were.
-    pub(crate) fn unfinished(&self) -> Result<Vec<(String, u64)>> {
-        let mut runs = self.db.prepare("SELECT id, at FROM runs WHERE NOT ended")?;
-        let rows =
-            runs.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
+    /// Runs whose spools have not been taken to their end: name, user, and how far they were.
+    pub(crate) fn unfinished(&self) -> Result<Vec<(String, u32, u64)>> {
+        let mut runs = self.db.prepare("SELECT id, uid, at FROM runs WHERE NOT ended")?;
+        let rows = runs.query_map([], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?.cast_unsigned()))
+        })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// Takes the records of each run over, all or none. Lines that are no records are counted, and
-    /// cost no other.
-    ///
-    /// # Errors
-    ///
-    /// [`JournalError`].
-    pub fn take(&mut self, batches: &[(String, Batch)], now: f64) -> Result<()> {
-        let transaction = self.db.transaction()?;
-        for (run, batch) in batches {
-            let known: Option<i64> = transaction
-                .query_row("SELECT dropped FROM runs WHERE id = ?1", [run], |row| row.get(0))
-                .optional()?;
-            insert_lines(&transaction, run, &batch.bytes, now)?;
-            let dropped = batch.dropped.saturating_sub(known.unwrap_or(0).cast_unsigned());
-            if dropped > 0 {
-                let why = "there was no room for them while the daemon was away";
-                insert_gap(&transaction, run, dropped, why, now)?;
-            }
-            let update = "UPDATE runs SET at = ?1, dropped = ?2 WHERE id = ?3";
-            let (at, dropped) = (batch.at.cast_signed(), batch.dropped.cast_signed());
-            transaction.execute(update, params![at, dropped, run])?;
-        }
-        Ok(transaction.commit()?)
     }
 
     /// The run has ended and its spool is taken; `cut_off` if it was killed while it wrote a
@@ -238,82 +195,12 @@ impl Journal {
         insert_gap(&self.db, run, UNKNOWN, "the spool is gone or damaged", now)?;
         self.end_run(run, false, now)
     }
-
-    /// Throws the oldest eighth away when the file is too large.
-    ///
-    /// # Errors
-    ///
-    /// [`JournalError`].
-    pub fn rotate(&mut self) -> Result<()> {
-        let number =
-            |name: &str| self.db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        let pages = number("page_count")? - number("freelist_count")?;
-        let bytes = (pages * number("page_size")?).cast_unsigned();
-        if bytes <= self.most_bytes {
-            return Ok(());
-        }
-        let transaction = self.db.transaction()?;
-        let sql = "SELECT min(id) + (max(id) - min(id)) / 8 FROM records";
-        let last: Option<i64> = transaction.query_row(sql, [], |row| row.get(0))?;
-        let sql = "SELECT count(*) + sum(max(lost - 1, 0)), max(time) FROM records WHERE id <= ?1";
-        let (count, until): (Option<i64>, Option<f64>) =
-            transaction.query_row(sql, [last], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        transaction.execute("DELETE FROM records WHERE id <= ?1", [last])?;
-        let sql = "DELETE FROM runs WHERE ended AND id NOT IN (SELECT DISTINCT run FROM records)";
-        transaction.execute(sql, [])?;
-        let sql = "INSERT INTO rotated VALUES (1, ?1, ?2)
-            ON CONFLICT DO UPDATE SET records = records + excluded.records, until = excluded.until";
-        transaction.execute(sql, params![count.unwrap_or(0), until.unwrap_or(0.0)])?;
-        transaction.commit()?;
-        self.db.execute_batch("PRAGMA incremental_vacuum")?;
-        Ok(())
-    }
-
-    /// How many records were thrown away for others, and the time of the last of them.
-    ///
-    /// # Errors
-    ///
-    /// [`JournalError`].
-    pub fn rotated(&self) -> Result<Option<(u64, f64)>> {
-        let row = self.db.query_row("SELECT records, until FROM rotated", [], |row| {
-            Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?))
-        });
-        Ok(row.optional()?)
-    }
-}
-
-fn insert_lines(db: &Connection, run: &str, bytes: &[u8], now: f64) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO records (run, time, granted, domain, object, lost, record)
-        VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6)";
-    let mut insert = db.prepare(sql)?;
-    let mut bad = 0;
-    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let text = std::str::from_utf8(line).ok().map(str::trim_end);
-        let Some((text, columns)) = text.and_then(|text| Some((text, Columns::read(text)?))) else {
-            bad += 1;
-            continue;
-        };
-        let domain = flask::type_of(&columns.scontext);
-        // It is the run's word: nothing has been recorded later than now.
-        let time = columns.time.clamp(0.0, now.max(0.0));
-        let (granted, object) = (columns.granted, &columns.object);
-        insert.execute(params![run, time, granted, domain, object, text])?;
-    }
-    match bad {
-        0 => Ok(()),
-        bad => insert_gap(db, run, bad, "so many lines in the spool are no records", now),
-    }
-}
-
-fn insert_gap(db: &Connection, run: &str, lost: u64, why: &str, now: f64) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO records (run, time, granted, domain, object, lost, record)
-        VALUES (?1, ?2, 0, '', '', ?3, ?4)";
-    db.execute(sql, params![run, now, lost.cast_signed(), why]).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use daemon_client::Batch;
 
     pub(super) fn journal(most_bytes: u64) -> (tempfile::TempDir, Journal) {
         let directory = tempfile::tempdir().unwrap();
@@ -351,26 +238,7 @@ mod tests {
         let lost =
             journal.find(&filter, 0, 10).unwrap().iter().map(|it| it.lost).collect::<Vec<_>>();
         assert_eq!(lost, [4, 5, 2, 1]);
-        assert_eq!(journal.unfinished().unwrap(), [("ab".to_owned(), 0)]);
-    }
-
-    #[test]
-    fn the_oldest_go_when_it_grows_too_large_and_it_says_so() {
-        let (directory, mut journal) = journal(1 << 20);
-        for n in 0..100 {
-            let lines: String = (0..100)
-                .map(|k| line(f64::from(n * 100 + k), false, "a_t", &"x".repeat(300)))
-                .collect();
-            journal.take(&[("aa".into(), batch(&lines, 0, 0))], 1e9).unwrap();
-            journal.rotate().unwrap();
-        }
-        let kept = journal.find(&Filter::default(), 0, 100_000).unwrap();
-        let (thrown, until) = journal.rotated().unwrap().unwrap();
-        assert_eq!(kept.len() as u64 + thrown, 10_000);
-        assert_eq!(kept[0].time, until + 1.0);
-        let size = std::fs::metadata(directory.path().join("journal.db")).unwrap().len();
-        assert!(size < 2 << 20, "{size} bytes");
-        assert!(kept.len() > 500);
+        assert_eq!(journal.unfinished().unwrap(), [("ab".to_owned(), 0, 0)]);
     }
 
     #[test]

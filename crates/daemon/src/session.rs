@@ -116,8 +116,9 @@ fn command<'s>(
                 Reply::Attached { seqno }
             })
         }
-        Some(Command::End) => match run.take() {
-            Some(ended) => shared.end(&ended).map(|()| Reply::Done),
+        Some(Command::End) => match run {
+            // One whose records are not taken yet may say so again.
+            Some(ended) => shared.end(ended).map(|()| *run = None).map(|()| Reply::Done),
             None => Err(RequestError::NoRun),
         },
         Some(Command::Set { target, booleans }) => {
@@ -134,7 +135,7 @@ fn command<'s>(
             let (runs, next) = shared.runs(client, after);
             Ok(Reply::Runs { runs, next })
         }
-        Some(Command::Flush) => shared.take_records().map(|()| Reply::Done),
+        Some(Command::Flush) => shared.take_records(client.uid).map(|()| Reply::Done),
         None => Err(RequestError::UnknownCommand),
     };
     let reply = reply.unwrap_or_else(|error| Reply::Refused(error.to_string()));

@@ -2,6 +2,8 @@
 
 mod change;
 mod records;
+mod spools;
+mod turns;
 
 use crate::{
     error::{Refusal, RequestError},
@@ -11,15 +13,16 @@ use crate::{
     registry::{Joining, Registry, Run},
     state::{SavedRun, State},
 };
-use daemon_client::{NewRun, Policy, Reader, RunStatus};
+use daemon_client::{NewRun, Policy, RunStatus};
 use flask::SecurityServer;
-pub(crate) use records::Spools;
 use server_port::{Patience, VOCABULARY_BYTES, read_sealed, sealed_len, vocabulary};
+pub(crate) use spools::Spools;
 use std::{
     io::{self, Write as _},
     os::fd::OwnedFd,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
 };
+pub(crate) use turns::Turns;
 
 /// What is kept of a command or of a profile's name.
 const MOST_SHOWN_BYTES: usize = 4096;
@@ -72,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) state: Arc<State>,
     pub(crate) registry: Mutex<Registry>,
     pub(crate) quota: Quota,
+    /// Of taking records.
+    pub(crate) turns: Turns,
     pub(crate) records: Mutex<Spools>,
     pub(crate) stopping: AtomicBool,
 }
@@ -237,8 +242,12 @@ impl Shared {
     }
 
     /// A run has ended: its records are in the journal, and nobody waits for it.
-    pub(crate) fn end(&self, run: &Run) -> Result<(), RequestError> {
-        self.finish_spool(&run.kept.id)?;
+    pub(crate) fn end(&self, run: &Arc<Run>) -> Result<(), RequestError> {
+        // A session may outlive its run, and another may have its name since.
+        if !self.registry().has(run) {
+            return Ok(());
+        }
+        self.finish_spool(&run.kept.id, run.kept.uid)?;
         self.forget(run)
     }
 
@@ -281,15 +290,6 @@ impl Shared {
         }
         let next = (rows.len() < found.len()).then_some(last);
         (rows, next)
-    }
-
-    fn begin_spool(&self, run: &NewRun, uid: u32) -> Result<OwnedFd, RequestError> {
-        let mut records = self.records();
-        let reader = Reader::create(&records.path(&run.id))?;
-        let share = reader.share()?;
-        records.journal.begin_run(run, uid, records::now())?;
-        records.add(&run.id, reader, 0);
-        Ok(share)
     }
 }
 

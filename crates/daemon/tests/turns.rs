@@ -3,11 +3,17 @@
 mod common;
 
 use common::{
-    DaemonProcess, administration, keep, new_run_with, place, policy, role as started_as,
+    DaemonProcess, administration, keep, new_run, new_run_with, place, policy, role as started_as,
 };
 use daemon::{Policy, Registration, Target, Writer};
 use ipc::{Port, Transport};
-use std::{fs, sync::mpsc, thread, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::FileExt as _,
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
 
 /// What this program does when it is started again.
 #[test]
@@ -81,4 +87,33 @@ fn a_list_of_runs_takes_little_memory_whatever_their_policies_are() {
     assert_eq!(ids, (0..100).map(|n| format!("run{n:03}")).collect::<Vec<_>>());
     let taken = most_memory(&daemon) - before;
     assert!(taken < 16 << 20, "{taken} bytes");
+}
+
+#[test]
+fn a_run_begins_while_the_spools_of_others_are_full_and_they_are_asked_to_be_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let _daemon = DaemonProcess::start(directory.path());
+    let runs: Vec<_> = (0..200).map(|n| new_run(&place, &format!("run{n:03}"))).collect();
+    let lines = vec![b'\n'; 1 << 20];
+    for n in 0..runs.len() {
+        let spool = place.state.join(format!("spool/run{n:03}"));
+        let spool = fs::File::options().write(true).open(spool).unwrap();
+        spool.write_all_at(&lines, 4096).unwrap();
+    }
+    for _ in 0..40 {
+        let place = place.clone();
+        // They end with the daemon.
+        thread::spawn(move || {
+            let mut client = administration(&place);
+            while client.flush().is_ok() {}
+        });
+    }
+    thread::sleep(Duration::from_millis(500));
+    for n in 0..5 {
+        let begin = Instant::now();
+        let (_new, _spool) = new_run(&place, &format!("new{n}"));
+        let took = begin.elapsed();
+        assert!(took < Duration::from_secs(2), "it took {took:?} to register");
+    }
 }
