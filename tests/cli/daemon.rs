@@ -386,3 +386,14 @@ fn wrong_use_is_explained() {
         assert_ne!(said.status, Some(0), "{words:?}");
     }
 }
+
+#[test]
+fn no_run_is_called_as_another_is_numbered() {
+    let mut stage = Stage::new();
+    stage.start();
+    stage.say(&["run", "--daemon", "--", "cat", "../home/.ssh/id"]);
+    let id = stage.journal(&["--run", "last"])[0]["run"].as_str().expect("an id").to_owned();
+    let decoy = stage.say(&["run", "--daemon", "--name", &id, "--", "true"]);
+    assert!(decoy.err.contains("look like the id of a run"), "{:?} {}", decoy.status, decoy.err);
+    assert!(!stage.journal(&["--run", &id]).is_empty());
+}

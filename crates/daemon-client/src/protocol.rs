@@ -55,6 +55,14 @@ pub struct NewRun {
     pub name: Option<String>,
 }
 
+/// Whether a text looks like the id that a run is given: eight letters and digits of those that are
+/// not taken for each other.
+#[must_use]
+pub fn is_run_id(text: &str) -> bool {
+    let letter = |byte| matches!(byte, b'a'..=b'z' | b'2'..=b'9') && !b"lo".contains(&byte);
+    text.len() == 8 && text.bytes().all(letter)
+}
+
 /// A run that is registered.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RunStatus {

@@ -11,6 +11,10 @@ pub(crate) const MOST_BOOLEANS: usize = 256;
 pub(crate) enum RequestError {
     #[error("the name of a run is 1 to 64 letters, digits and `-`")]
     Name,
+    #[error(
+        "the name of this run looks like the id of a run, eight letters and digits: name it otherwise"
+    )]
+    Called,
     #[error("the daemon is of another version of Dewar: restart it")]
     OtherVersion,
     #[error("a run `{0}` is or was there")]

@@ -9,7 +9,7 @@ mod rotate;
 mod search;
 
 pub(crate) use lines::Lines;
-pub use search::{Entry, Filter, RunEntry, UNKNOWN};
+pub use search::{Called, Entry, Filter, RunEntry, UNKNOWN};
 
 use crate::state;
 use daemon_client::NewRun;
@@ -262,6 +262,6 @@ mod tests {
         journal.db.execute("ALTER TABLE runs DROP COLUMN name", []).unwrap();
         drop(journal);
         let journal = Journal::open(&directory.path().join("journal.db"), u64::MAX).unwrap();
-        assert_eq!(journal.runs_called("aa").unwrap(), ["aa"]);
+        assert_eq!(journal.run_called("aa").unwrap(), Called::One("aa".into()));
     }
 }

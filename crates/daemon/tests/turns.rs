@@ -5,7 +5,7 @@ mod common;
 use common::{
     DaemonProcess, administration, keep, new_run, new_run_with, place, policy, role as started_as,
 };
-use daemon::{Policy, Registration, Target, Writer};
+use daemon::{NewRun, Policy, Registration, Target, Writer, register};
 use ipc::{Port, Transport};
 use std::{
     fs,
@@ -116,4 +116,19 @@ fn a_run_begins_while_the_spools_of_others_are_full_and_they_are_asked_to_be_tak
         let took = begin.elapsed();
         assert!(took < Duration::from_secs(2), "it took {took:?} to register");
     }
+}
+
+#[test]
+fn a_run_is_not_called_as_runs_are_numbered() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let _daemon = DaemonProcess::start(directory.path());
+    let run = |name: &str| NewRun {
+        id: format!("run-{}", name.len()),
+        name: Some(name.into()),
+        ..NewRun::default()
+    };
+    let error = register(&place, &run("abcd2345"), &policy()).err().expect("it is refused");
+    assert!(error.to_string().contains("looks like the id of a run"), "{error}");
+    register(&place, &run("build"), &policy()).expect("registered");
 }

@@ -2,7 +2,7 @@
 
 use crate::daemon::place;
 use ::daemon::{
-    Administration, ClientError, DaemonDirs, Entry, Filter, Journal, JournalError, UNKNOWN,
+    Administration, Called, ClientError, DaemonDirs, Entry, Filter, Journal, JournalError, UNKNOWN,
 };
 use anyhow::{Context as _, bail};
 use cli::{
@@ -117,18 +117,21 @@ fn filter(args: &AuditArgs, journal: &Journal) -> anyhow::Result<Filter> {
             Some(run) => Some(run.id),
             None => bail!(Usage("the journal knows no run yet".into())),
         },
-        Some(text) => {
-            let runs = journal.runs_called(text)?;
-            let Some(run) = runs.first() else {
+        Some(text) => match journal.run_called(text)? {
+            Called::One(run) => Some(run),
+            Called::Several(runs) => {
+                let some: Vec<_> = runs.iter().take(5).map(String::as_str).collect();
                 bail!(Usage(format!(
-                    "the journal knows no run `{text}`: name one by its number, the beginning of it, what `dewar run --name` called \
-                     it, or `last`"
+                    "`{text}` stands for more than one run: {}{}; name one by its whole number",
+                    some.join(", "),
+                    if runs.len() > some.len() { ", …" } else { "" }
                 )));
-            };
-            // The beginning of several numbers stands for all of them; of several runs of a name
-            // the last is meant.
-            Some(if run.starts_with(text) { text.to_owned() } else { run.clone() })
-        }
+            }
+            Called::None => bail!(Usage(format!(
+                "the journal knows no run `{text}`: name one by its number, the beginning of it, what `dewar run --name` called \
+                     it, or `last`"
+            ))),
+        },
         None => None,
     };
     let (domain, object) = (args.domain.clone(), args.object.clone());

@@ -49,7 +49,8 @@ pub(crate) fn register(
         id: id(name)?,
         command: command.collect::<Vec<_>>().join(" "),
         profile: "object manager".into(),
-        name: Some(name.to_owned()),
+        // No run is called as runs are numbered; its id begins with its name.
+        name: Some(name.to_owned()).filter(|name| !daemon_client::is_run_id(name)),
     };
     let mut absent = None;
     for place in [DaemonDirs::user()?, DaemonDirs::system()] {

@@ -1,10 +1,14 @@
 //! What is found in the journal.
 
 use super::{Journal, Result};
+use daemon_client::is_run_id;
 use rusqlite::{OptionalExtension as _, params};
 
 /// So many records as nobody knows.
 pub const UNKNOWN: u64 = u64::MAX;
+
+/// Runs that are looked at for one text.
+const MOST_CALLED: u32 = 100;
 
 /// One entry.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,10 +38,21 @@ pub struct RunEntry {
     pub time: f64,
 }
 
+/// The runs that a text stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Called {
+    /// No run.
+    None,
+    /// This one.
+    One(String),
+    /// One of these, or of more.
+    Several(Vec<String>),
+}
+
 /// Which entries to find. Gaps are found by run and time only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// Of runs whose number begins so.
+    /// Of the run of that number.
     pub run: Option<String>,
     /// Of subjects of this domain: a type, or what a profile calls it, without `_t`.
     pub domain: Option<String>,
@@ -58,7 +73,7 @@ impl Journal {
     pub fn find(&self, filter: &Filter, after: i64, most: u32) -> Result<Vec<Entry>> {
         let sql = "
             SELECT id, run, time, lost, record FROM records
-            WHERE id > ?1 AND (?2 IS NULL OR substr(run, 1, length(?2)) = ?2) AND (?3 IS NULL OR time >= ?3)
+            WHERE id > ?1 AND (?2 IS NULL OR run = ?2) AND (?3 IS NULL OR time >= ?3)
                 AND (lost != 0 OR ((?4 IS NULL OR domain IN (?4, ?4 || '_t')) AND (?5 IS NULL OR object GLOB ?5)
                     AND NOT (?6 AND granted)))
             ORDER BY id LIMIT ?7";
@@ -77,17 +92,30 @@ impl Journal {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The runs whose number begins with `text`, or that were called so, the latest first.
+    /// The run that is meant by `text`: one of that number; the one whose number begins so; or the
+    /// last that was called so. No run hides another's records: where runs differ in what they are
+    /// to `text`, or in their users, all of them are named. So is one with a number that is none of
+    /// those that runs are given, beside others.
     ///
     /// # Errors
     ///
     /// [`JournalError`](super::JournalError).
-    pub fn runs_called(&self, text: &str) -> Result<Vec<String>> {
-        let sql = "SELECT id FROM runs WHERE name = ?1 OR substr(id, 1, length(?1)) = ?1
-            ORDER BY name IS NOT ?1, time DESC";
+    pub fn run_called(&self, text: &str) -> Result<Called> {
+        let sql = "SELECT id, uid, name IS ?1, id = ?1 AND ended != 2 AS same FROM runs
+            WHERE name = ?1 OR substr(id, 1, length(?1)) = ?1
+            ORDER BY same DESC, time DESC LIMIT ?2";
         let mut found = self.db.prepare(sql)?;
-        let rows = found.query_map([text], |row| row.get(0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let rows = found.query_map(params![text, MOST_CALLED], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })?;
+        let mut runs: Vec<(String, u32, bool, bool)> = rows.collect::<rusqlite::Result<_>>()?;
+        let Some((_, uid, named, same)) = runs.first().cloned() else { return Ok(Called::None) };
+        let exact = same && is_run_id(text.rsplit('-').next().unwrap_or(text));
+        let alike = |(_, it, name, _): &(String, u32, bool, bool)| *name && *it == uid;
+        if exact || runs.len() == 1 || (named && runs.iter().all(alike)) {
+            return Ok(Called::One(runs.swap_remove(0).0));
+        }
+        Ok(Called::Several(runs.into_iter().map(|(id, ..)| id).collect()))
     }
 
     /// The run that began last.
@@ -135,7 +163,7 @@ mod tests {
         journal.take(&batches, 9.0).unwrap();
         let all = Filter::default();
         let run = Filter { run: Some("ab".into()), ..all.clone() };
-        let both = Filter { run: Some("a".into()), ..all.clone() };
+        let none = Filter { run: Some("a".into()), ..all.clone() };
         let domain = Filter { domain: Some("b_t".into()), ..all.clone() };
         let by_profile = Filter { domain: Some("b".into()), ..all.clone() };
         let object = Filter { object: Some("/srv/*".into()), ..all.clone() };
@@ -144,7 +172,7 @@ mod tests {
         for (filter, want) in [
             (all, &[1.0, 2.0, 3.0, 9.0][..]),
             (run, &[3.0, 9.0]),
-            (both, &[1.0, 2.0, 3.0, 9.0]),
+            (none, &[]),
             (domain, &[2.0]),
             (by_profile, &[2.0]),
             (object, &[2.0, 3.0]),
@@ -160,16 +188,41 @@ mod tests {
         }
     }
 
+    fn begin(journal: &Journal, id: &str, name: &str, (uid, time): (u32, f64)) {
+        let run = NewRun { id: id.into(), name: Some(name.into()), ..NewRun::default() };
+        journal.begin_run(&run, uid, time).unwrap();
+    }
+
     #[test]
     fn runs_are_found_by_number_and_by_name() {
         let (_directory, journal) = journal(u64::MAX);
-        for (id, time) in [("ba", 2.0), ("bb", 3.0)] {
-            let run = NewRun { id: id.into(), name: Some("build".into()), ..NewRun::default() };
-            journal.begin_run(&run, 0, time).unwrap();
+        begin(&journal, "ba", "build", (0, 2.0));
+        begin(&journal, "bb", "build", (0, 3.0));
+        let one = |id: &str| Called::One(id.into());
+        let called = |text| journal.run_called(text).unwrap();
+        assert_eq!(called("build"), one("bb"));
+        assert_eq!(called("aa"), one("aa"));
+        assert_eq!(called("buil"), Called::None);
+        assert_eq!(called("a"), Called::Several(vec!["aa".into(), "ab".into()]));
+    }
+
+    #[test]
+    fn no_run_hides_another_by_its_number_or_its_name() {
+        let (_directory, journal) = journal(u64::MAX);
+        begin(&journal, "victim22", "theirs", (1, 2.0));
+        // One that is called as the other is numbered, one with a longer number, a shorter one.
+        begin(&journal, "decoy222", "victim22", (2, 3.0));
+        begin(&journal, "victim22-decoy222", "x", (2, 4.0));
+        begin(&journal, "vict", "x", (2, 5.0));
+        begin(&journal, "theirs-decoy222", "x", (2, 6.0));
+        let called = |text| journal.run_called(text).unwrap();
+        assert_eq!(called("victim22"), Called::One("victim22".into()));
+        for text in ["victim", "vict", "theirs"] {
+            let Called::Several(runs) = called(text) else { panic!("{text}") };
+            assert!(runs.contains(&"victim22".into()), "{runs:?}");
         }
-        let called = |text| journal.runs_called(text).unwrap();
-        assert_eq!(called("build"), ["bb", "ba"]);
-        assert_eq!(called("aa"), ["aa"]);
-        assert_eq!(called("buil"), [] as [&str; 0]);
+        begin(&journal, "decoy333", "named", (2, 7.0));
+        begin(&journal, "victim33", "named", (1, 6.0));
+        assert!(matches!(called("named"), Called::Several(_)), "it is two users'");
     }
 }

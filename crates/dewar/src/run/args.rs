@@ -188,6 +188,9 @@ fn name(text: &str) -> Result<String, String> {
     if text == "last" || text.is_empty() || text.len() > 40 || !text.bytes().all(plain) {
         return Err("write up to 40 letters, digits, `-`, `_` or `.`; `last` is taken".into());
     }
+    if daemon_client::is_run_id(text) {
+        return Err("eight letters and digits look like the id of a run: write one more".into());
+    }
     Ok(text.to_owned())
 }
 
@@ -295,6 +298,14 @@ mod tests {
                 words.iter().filter(|word| **word != "--learn").copied().collect();
             assert!(Parsed::try_parse_from(&plain).is_ok(), "{plain:?}");
         }
+    }
+
+    #[test]
+    fn no_run_is_called_as_runs_are_numbered() {
+        for _ in 0..100 {
+            assert!(name(&runs::new_id().unwrap()).is_err());
+        }
+        assert!(["build", "database2", "Database", "frontend"].iter().all(|it| name(it).is_ok()));
     }
 
     #[test]
