@@ -80,9 +80,18 @@ const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS records (
         id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, time REAL NOT NULL, granted INTEGER NOT NULL,
         domain TEXT NOT NULL, object TEXT NOT NULL, lost INTEGER NOT NULL, record TEXT NOT NULL);
+    CREATE INDEX IF NOT EXISTS records_by_run ON records (run);
+    CREATE INDEX IF NOT EXISTS runs_without_record ON runs (uid) WHERE ended = 2;
     CREATE TABLE IF NOT EXISTS rotated (
         one INTEGER PRIMARY KEY CHECK (one = 1), records INTEGER NOT NULL, until REAL NOT NULL);
 ";
+
+/// Runs of one user that have ended without a record, beside the one that ends.
+const MOST_ENDED: i64 = 100;
+
+/// Bytes that are kept of a run's command, and of its profile's and its own name.
+const MOST_COMMAND: usize = 1024;
+const MOST_NAME: usize = 128;
 
 /// The journal of denials, in one database.
 pub struct Journal {
@@ -160,7 +169,13 @@ impl Journal {
     pub fn begin_run(&self, run: &NewRun, uid: u32, time: f64) -> Result<()> {
         let sql = "INSERT INTO runs (id, uid, command, profile, time, at, dropped, ended, name)
             VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, 0, ?6)";
-        self.db.execute(sql, params![run.id, uid, run.command, run.profile, time, run.name])?;
+        let name = run.name.as_deref().map(|name| cut(name, MOST_NAME));
+        let command = cut(&run.command, MOST_COMMAND);
+        let profile = cut(&run.profile, MOST_NAME);
+        self.db.execute(sql, params![run.id, uid, command, profile, time, name])?;
+        let sql = "DELETE FROM runs WHERE ended = 2 AND uid = ?1 AND rowid <= (
+            SELECT rowid FROM runs WHERE ended = 2 AND uid = ?1 ORDER BY rowid DESC LIMIT 1 OFFSET ?2)";
+        self.db.execute(sql, params![uid, MOST_ENDED])?;
         Ok(())
     }
 
@@ -186,7 +201,10 @@ impl Journal {
         if cut_off {
             insert_gap(&transaction, run, 1, "the run was killed while it wrote a record", now)?;
         }
-        transaction.execute("UPDATE runs SET ended = 1 WHERE id = ?1", [run])?;
+        // 2 stands for one without a record.
+        let sql = "UPDATE runs SET ended = 2 - EXISTS (SELECT 1 FROM records WHERE run = ?1)
+            WHERE id = ?1";
+        transaction.execute(sql, [run])?;
         Ok(transaction.commit()?)
     }
 
@@ -195,6 +213,11 @@ impl Journal {
         insert_gap(&self.db, run, UNKNOWN, "the spool is gone or damaged", now)?;
         self.end_run(run, false, now)
     }
+}
+
+/// The beginning of what a run says of itself.
+fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
 }
 
 #[cfg(test)]

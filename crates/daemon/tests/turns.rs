@@ -5,7 +5,10 @@ mod common;
 use common::{
     DaemonProcess, administration, keep, new_run, new_run_with, place, policy, role as started_as,
 };
-use daemon::{NewRun, Policy, Registration, Target, Writer, register};
+use daemon::{
+    Daemon, DaemonDirs, Filter, Journal, NewRun, Policy, Registration, Settings, Target, Writer,
+    register,
+};
 use ipc::{Port, Transport};
 use std::{
     fs,
@@ -18,10 +21,23 @@ use std::{
 /// What this program does when it is started again.
 #[test]
 fn role() {
-    if let Some((_, place)) = started_as() {
-        keep(&place);
+    match started_as() {
+        Some((role, place)) if role == SMALL => keep_little(&place),
+        Some((_, place)) => keep(&place),
+        None => {}
     }
 }
+
+/// A daemon whose journal holds a megabyte.
+const SMALL: &str = "small";
+
+fn keep_little(place: &DaemonDirs) {
+    let settings = Settings { journal_bytes: 1 << 20, ..Settings::default() };
+    Daemon::start(place, settings, None).expect("started").serve().expect("served");
+}
+
+const RECORD: &[u8] = br#"{"time": 1.0, "granted": false, "scontext": "u:r:app_t", "object": "/x"}
+"#;
 
 /// Its rules are an answer that takes a while.
 fn policy_with_many_rules() -> Policy {
@@ -116,6 +132,29 @@ fn a_run_begins_while_the_spools_of_others_are_full_and_they_are_asked_to_be_tak
         let took = begin.elapsed();
         assert!(took < Duration::from_secs(2), "it took {took:?} to register");
     }
+}
+
+#[test]
+fn runs_without_a_record_make_no_journal_grow_and_push_nobodys_records_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let _daemon = DaemonProcess::start_as(SMALL, &place, directory.path());
+    let (victim, mut records) = new_run(&place, "victim");
+    records.append(RECORD);
+    victim.end().expect("ended");
+    let (policy, long) = (policy(), "\u{1f600}".repeat(1024));
+    let (_keeps, _spool) = new_run(&place, "keeps");
+    for n in 0..400 {
+        let [command, profile, name] = [long.clone(), long.clone(), long.clone()];
+        let run = NewRun { id: format!("run{n}"), command, profile, name: Some(name) };
+        register(&place, &run, &policy).expect("registered").0.end().expect("ended");
+    }
+    let size = fs::metadata(place.journal()).unwrap().len();
+    assert!(size < 2 << 20, "{size} bytes");
+    let journal = Journal::read(&place.journal()).expect("a journal");
+    let filter = Filter { run: Some("victim".into()), ..Filter::default() };
+    assert_eq!(journal.find(&filter, 0, 10).expect("found").len(), 1);
+    assert!(journal.rotated().expect("read").is_none(), "no record was thrown away");
 }
 
 #[test]

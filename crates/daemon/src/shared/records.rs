@@ -59,6 +59,7 @@ impl Shared {
         let share = reader.share()?;
         let mut records = self.records();
         records.journal.begin_run(run, uid, now())?;
+        records.rotate();
         records.add(&run.id, uid, reader, 0);
         Ok(share)
     }
