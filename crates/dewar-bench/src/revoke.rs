@@ -74,7 +74,7 @@ pub(crate) fn run(args: &RevokeArgs) -> anyhow::Result<()> {
     show::keep(&report.section(), &args.show)?;
     show::sheets(&[report.sheet()], &report, &args.show)?;
     if let Some(path) = &args.plot {
-        std::fs::write(path, report.plot()?)
+        cli::output_file::replace(path, report.plot()?.as_bytes())
             .with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     Ok(())

@@ -109,7 +109,8 @@ fn plot(args: &WebArgs, figures: &[(String, Figure)]) -> anyhow::Result<()> {
             Err(bench::plot::PlotError::Empty) => continue,
             Err(error) => return Err(error.into()),
         };
-        fs::write(&path, drawn).with_context(|| format!("cannot write `{}`", path.display()))?;
+        cli::output_file::replace(&path, drawn.as_bytes())
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     Ok(())
 }

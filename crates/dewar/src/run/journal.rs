@@ -7,14 +7,16 @@ use super::{
 use crate::control::{Begun, Status, journal_directory, records};
 use anyhow::{Context as _, bail};
 use cli::failure::Usage;
-use rustix::fs::{AtFlags, Dir, DirEntry, unlinkat};
+use rustix::{
+    fs::{AtFlags, Dir, DirEntry, Mode, OFlags, fchmod, fstat, open, openat, unlinkat},
+    io::Errno,
+    process::geteuid,
+};
 use std::{
-    fs::{File, Permissions},
-    io::{Seek, Write},
-    os::{
-        fd::OwnedFd,
-        unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
-    },
+    fs::File,
+    io::{self, Seek, Write},
+    os::fd::OwnedFd,
+    path::Path,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -36,30 +38,27 @@ impl Journal {
     /// Makes room for one more record, and begins it by saying whose it is.
     pub(super) fn open(status: &Status) -> anyhow::Result<Self> {
         let directory = journal_directory()?;
-        let make = runs::make_private(&directory);
-        // Others need not know what is run, or what it was denied.
-        let close = || std::fs::set_permissions(&directory, Permissions::from_mode(0o700));
-        make.and_then(|()| close())
-            .with_context(|| format!("cannot create `{}`", directory.display()))?;
+        let opened = runs::make_private(&directory)
+            .and_then(|()| open_own(&directory))
+            .with_context(|| format!("cannot keep records in `{}`", directory.display()))?;
         let runs = records()?;
         for old in runs.iter().take((runs.len() + 1).saturating_sub(MOST_RUNS)) {
             // Another run may be faster.
-            let _ = std::fs::remove_file(directory.join(old));
+            let _ = unlinkat(&opened, old, AtFlags::empty());
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = format!("{:020}-{}.json", now.as_nanos(), std::process::id());
-        let path = directory.join(&name);
-        let cannot = || format!("cannot create `{}`", path.display());
-        let opened = File::open(&directory).with_context(cannot)?;
-        let mut options = File::options();
-        let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path);
-        let mut file = file.with_context(cannot)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = openat(&opened, &name, flags, Mode::RUSR | Mode::WUSR);
+        let mut file = File::from(
+            file.with_context(|| format!("cannot create `{}`", directory.join(&name).display()))?,
+        );
         // For others, should there never be more. The record itself needs none of it.
         let begun = Begun::now(status.clone()).ok();
         if let Some(Ok(text)) = begun.as_ref().map(Begun::text) {
             let _ = file.write_all(&text);
         }
-        Ok(Self { file, directory: opened.into(), name, begun, is_kept: false })
+        Ok(Self { file, directory: opened, name, begun, is_kept: false })
     }
 
     /// Writes the record; or else that there is none, and why, for which less room is enough.
@@ -137,11 +136,56 @@ impl Journal {
     }
 }
 
+/// The directory of this user's records, closed to others: they need not know what is run, or what
+/// it was denied. Where `HOME` is another user's, that one may have put anything in its place.
+fn open_own(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = open(path, flags, Mode::empty()).map_err(|error| match error {
+        Errno::LOOP | Errno::NOTDIR => {
+            io::Error::other("it is a link, or no directory: move it away")
+        }
+        error => error.into(),
+    })?;
+    let owner = fstat(&directory)?.st_uid;
+    if owner != geteuid().as_raw() {
+        return Err(io::Error::other(format!(
+            "it belongs to user {owner}: set HOME or XDG_STATE_HOME to a directory of your own"
+        )));
+    }
+    fchmod(&directory, Mode::RWXU)?;
+    Ok(directory)
+}
+
 impl Drop for Journal {
     /// Part of a record is none, and a run that never began needs none.
     fn drop(&mut self) {
         if !self.is_kept {
             let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    #[test]
+    fn records_lie_in_a_directory_of_ones_own_and_behind_no_link() {
+        let place = tempfile::tempdir().unwrap();
+        let [own, link] = ["own", "link"].map(|name| place.path().join(name));
+        fs::create_dir(&own).unwrap();
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        let mode = || fs::metadata(&own).unwrap().permissions().mode() & 0o777;
+        assert!(open_own(&link).unwrap_err().to_string().contains("move it away"));
+        assert_eq!(mode(), 0o755);
+        open_own(&own).unwrap();
+        assert_eq!(mode(), 0o700);
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&own, Some(1), None).unwrap();
+            let error = open_own(&own).unwrap_err().to_string();
+            assert!(error.contains("belongs to user 1"), "{error}");
         }
     }
 }
