@@ -4,6 +4,7 @@ mod common;
 
 use common::{
     DaemonProcess, administration, keep, new_run, new_run_with, place, policy, role as started_as,
+    start, wait_until,
 };
 use daemon::{
     Daemon, DaemonDirs, Filter, Journal, NewRun, Policy, Registration, Settings, Target, Writer,
@@ -23,10 +24,19 @@ use std::{
 fn role() {
     match started_as() {
         Some((role, place)) if role == SMALL => keep_little(&place),
+        Some((role, place)) if role == DOOMED => {
+            let _run = new_run(&place, DOOMED);
+            loop {
+                thread::park();
+            }
+        }
         Some((_, place)) => keep(&place),
         None => {}
     }
 }
+
+/// A run that loses its spool, and is killed.
+const DOOMED: &str = "doomed";
 
 /// A daemon whose journal holds a megabyte.
 const SMALL: &str = "small";
@@ -132,6 +142,27 @@ fn a_run_begins_while_the_spools_of_others_are_full_and_they_are_asked_to_be_tak
         let took = begin.elapsed();
         assert!(took < Duration::from_secs(2), "it took {took:?} to register");
     }
+}
+
+#[test]
+fn a_run_that_has_lost_its_spool_ends_when_it_is_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let _daemon = DaemonProcess::start(directory.path());
+    let mut run = start(DOOMED, directory.path());
+    let runs = || administration(&place).runs().expect("listed").len();
+    wait_until("it is there", || runs() == 1);
+    let spool = place.state.join("spool").join(DOOMED);
+    let filter = Filter { run: Some(DOOMED.into()), ..Filter::default() };
+    wait_until("its spool is lost", || {
+        // It may be made only now.
+        let _ = fs::File::options().write(true).open(&spool).map(|file| file.set_len(0));
+        let journal = Journal::read(&place.journal()).expect("a journal");
+        !journal.find(&filter, 0, 1).expect("found").is_empty()
+    });
+    run.kill().unwrap();
+    run.wait().unwrap();
+    wait_until("it has ended", || runs() == 0);
 }
 
 #[test]

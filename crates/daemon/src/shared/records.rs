@@ -167,7 +167,8 @@ impl Shared {
         let users = self.records().by_user(|_, _| true);
         last.retain(|uid, _| users.contains_key(uid));
         // A run whose spool is lost ends, too.
-        for run in self.registry().runs(0) {
+        let runs = self.registry().runs(0);
+        for run in runs {
             let has_spool = || self.records().spools.contains_key(&run.kept.id);
             if !run.lives() && !has_spool() {
                 self.forget(&run)?;
