@@ -28,7 +28,7 @@ impl Turns {
         let is_taken = |users: &mut BTreeSet<u32>| users.contains(&uid);
         let waited = self.ended.wait_timeout_while(self.lock(), WAIT, is_taken);
         let (mut users, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        users.insert(uid).then_some(Turn { turns: self, uid })
+        users.insert(uid).then(|| Turn { turns: self, uid })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<u32>> {
