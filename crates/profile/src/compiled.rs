@@ -338,22 +338,18 @@ impl Compiled {
 
 /// Whether a permission on a file belongs to `files.write`.
 fn changes(permission: &str) -> bool {
-    const READS: [&str; 6] = ["read", "open", "watch", "getattr", "search", "execute"];
-    !READS.contains(&permission)
+    !["read", "open", "watch", "getattr", "search", "execute"].contains(&permission)
 }
 
 fn summary(domain: &merged::Domain, type_name: String, hosts: &[ResolvedHost]) -> Domain {
     let endpoints = |direction: Direction| {
         let rules = domain.network.iter().filter(|rule| rule.direction == direction);
-        let endpoints = rules.filter_map(|rule| match &rule.target {
-            Target::Ip(endpoints) => Some(endpoints),
-            _ => None,
-        });
-        let rule = |e: &crate::network::Endpoints| {
+        let rule = |rule: &merged::NetworkRule| {
+            let Target::Ip(e) = &rule.target else { return None };
             let host = hosts.iter().position(|host| host.host == e.host)?;
             Some(EndpointRule { host, protocol: e.protocol, low: e.low, high: e.high })
         };
-        endpoints.filter_map(rule).collect::<Vec<_>>()
+        rules.filter_map(rule).collect::<Vec<_>>()
     };
     let sockets = |direction: Direction| {
         let rules = domain.network.iter().filter(|rule| rule.direction == direction);

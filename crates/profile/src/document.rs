@@ -184,11 +184,9 @@ fn read_document(top: &mut Section<'_, '_>) -> Document {
 }
 
 fn read_domain(domain: &mut Section<'_, '_>) -> DomainLists {
-    let is_from_some = domain.has("from");
-    let from = domain.strings("from");
     let mut lists = DomainLists {
         exec: domain.strings("exec"),
-        from: is_from_some.then_some(from),
+        from: domain.has("from").then(|| domain.strings("from")),
         noatsecure: domain.strings("noatsecure"),
         serves: domain.strings("serves"),
         inherit: domain.boolean("inherit"),

@@ -1,6 +1,6 @@
-//! What a project's configuration has Cargo do where Cargo alone fills `~/.cargo` (profile `cargo`):
-//! by an alias in the place of a subcommand, or a place for what it builds, it would be led to write
-//! over sources there.
+//! What a project's configuration has Cargo do where Cargo alone fills `~/.cargo` (profile
+//! `cargo`): by an alias in the place of a subcommand, or a place for what it builds, it would be
+//! led to write over sources there.
 
 use crate::failure::Usage;
 use anyhow::bail;

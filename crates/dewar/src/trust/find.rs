@@ -41,7 +41,8 @@ impl Project {
 /// top of its repository. A workspace in no repository has its own or none.
 ///
 /// Where one was trusted that is gone now, or that lies above the top of the repository, there is
-/// none to fall back on: what is more might be granted without it. Without a store, nobody can tell.
+/// none to fall back on: what is more might be granted without it. Without a store, nobody can
+/// tell.
 pub(crate) fn find(workspace: &Path, store: Option<&Store>) -> anyhow::Result<Option<Project>> {
     for directory in directories(workspace) {
         let path = directory.join(NAME);
