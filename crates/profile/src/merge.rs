@@ -198,8 +198,8 @@ impl Merger<'_> {
     fn add_alone(&mut self, main: &mut Domain, lists: &DomainLists, place: TextSpan) {
         let DomainLists { exec, from, noatsecure, serves, .. } = lists;
         let DomainLists { inherit, capabilities, files, network, .. } = lists;
-        let says_more = !(exec.is_empty() && noatsecure.is_empty() && serves.is_empty())
-            || !capabilities.is_empty()
+        let lists = [exec, noatsecure, serves, capabilities];
+        let says_more = lists.iter().any(|list| !list.is_empty())
             || from.is_some()
             || inherit.is_some()
             || files.guard.is_some()
