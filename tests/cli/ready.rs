@@ -303,7 +303,7 @@ pub(crate) fn toolchain(account: &mut Account) -> [String; 2] {
     let root = bin.parent().unwrap().display().to_string();
     let cargo = cargo.display();
     let text = format!(
-        "extends = 'cargo'\n[files]\nexec = ['{root}']\n[domains.cargo]\nexec = ['{cargo}']\n[domains.nested]\nexec = ['{cargo}']\n[domains.build]\nexec = ['{root}']\n"
+        "extends = 'cargo'\n[files]\nexec = ['{root}']\n[domains.cargo]\nexec = ['{cargo}']\n[domains.inner]\nexec = ['{cargo}']\n[domains.build]\nexec = ['{root}']\n"
     );
     account.write("own.toml", &text);
     account.write("plain.toml", &format!("extends = 'workspace'\n[files]\nexec = ['{root}']\n"));

@@ -186,7 +186,7 @@ fn read_document(top: &mut Section<'_, '_>) -> Document {
 fn read_domain(domain: &mut Section<'_, '_>) -> DomainLists {
     let mut lists = DomainLists {
         exec: domain.strings("exec"),
-        from: domain.has("from").then(|| domain.strings("from")),
+        from: domain.has("from").then_some(domain.strings("from")),
         noatsecure: domain.strings("noatsecure"),
         serves: domain.strings("serves"),
         inherit: domain.boolean("inherit"),

@@ -81,7 +81,7 @@ fn only_the_package_manager_reaches_its_registries() {
 fn a_package_manager_fills_caches_that_its_scripts_cannot_poison() {
     for (name, path, manager, script) in [
         ("cargo", "/home/me/.cargo/registry/src/x", ("cargo", "rwx"), ("build", "rx")),
-        ("cargo", "/home/me/.cargo/registry/src/x", ("cargo", "rwx"), ("nested", "rx")),
+        ("cargo", "/home/me/.cargo/registry/src/x", ("cargo", "rwx"), ("inner", "rx")),
         ("cargo", "/home/me/.cargo/bin/x", ("cargo", "rx"), ("build", "rx")),
         ("cargo", "/home/me/.cargo/config.toml", ("cargo", "r"), ("build", "r")),
         ("go", "/home/me/go/pkg/mod/x", ("go", "rwx"), ("tests", "rx")),
@@ -138,7 +138,10 @@ fn profiles_combine_and_what_both_extend_counts_once() {
     assert_eq!(letters(rights(&last, "main", "/home/me/.cache/x")), "rwx");
     let names: Vec<String> =
         combined("cargo+go+uv").domains.iter().map(|domain| domain.name.clone()).collect();
-    assert_eq!(names, ["main", "build", "cargo", "compile", "go", "nested", "tests", "uv"]);
+    assert_eq!(
+        names,
+        ["main", "build", "cargo", "compile", "go", "inner", "nested", "rustup", "tests", "uv"]
+    );
     for wrong in ["npm+nosuch", "npm+", "+npm", "nosuch+npm"] {
         assert!(compile_source(&Source::from_argument(wrong)).is_err(), "{wrong}");
     }
@@ -237,7 +240,7 @@ fn a_manager_that_a_manager_starts_has_none_of_its_rights() {
         ("npm", "npm", &["started"][..]),
         ("pnpm", "npm", &["started"]),
         ("go", "go", &["nested"]),
-        ("cargo", "cargo", &["nested"]),
+        ("cargo", "cargo", &["inner"]),
     ] {
         let profile = shipped_profile(name);
         let led = started_again(&profile, manager);

@@ -312,6 +312,9 @@ fn a_profile_can_open_again_what_a_shipped_one_hides() {
 fn who_is_believed_by_a_domain_of_a_shipped_profile_has_its_rights() {
     let believed = [
         ("cargo", "cargo", "build"),
+        ("cargo", "cargo", "inner"),
+        ("cargo", "inner", "build"),
+        ("cargo", "rustup", "build"),
         ("npm", "npm", "scripts"),
         ("npm", "npm", "started"),
         ("pnpm", "npm", "scripts"),

@@ -63,7 +63,9 @@ pub(crate) use unseen::{Unseen, WHILE_IT_RAN, kept_out, path_unseen};
 
 /// Runs the command; how it ended.
 pub(crate) fn run(request: &RunRequest, mut inherited: Inherited) -> anyhow::Result<CommandStatus> {
-    inherited.refuse_descriptors();
+    if is_inside() {
+        inherited.refuse_descriptors();
+    }
     if let Some(outcome) = inside::run(request, &inherited)? {
         return Ok(outcome);
     }
@@ -86,6 +88,8 @@ pub(crate) fn run(request: &RunRequest, mut inherited: Inherited) -> anyhow::Res
         request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let status = owner::status(&id, request.name.clone(), command, &profile);
     let journal = Journal::open(&status);
+    // Not before a daemon has got the policy as a descriptor: it may serve at one of these sockets.
+    inherited.refuse_descriptors();
     for confine::launch::Withheld { fd, why } in inherited.withheld() {
         tell!("dewar: descriptor {fd} is not handed on: {why}");
     }
