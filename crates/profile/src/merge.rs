@@ -43,7 +43,8 @@ pub(crate) fn merge(
     let mut profile =
         Profile { domains, tmp, shares_memory: variables.shares_memory, ..Profile::default() };
     for (layer, document) in documents.iter().enumerate() {
-        merger.layer = layer;
+        // Between two, there is room for what the base domain has alone.
+        merger.layer = 2 * layer;
         merger.add(&mut profile, document);
     }
     profile.description =
@@ -211,7 +212,7 @@ impl Merger<'_> {
             let problem = Problem::bad(MAIN, "a domain with `files.…` alone", help.to_owned());
             self.reporter.report(problem, Some(place));
         }
-        self.add_files(main, files, (self.layer, true));
+        self.add_files(main, files, (self.layer + 1, true));
     }
 
     fn patterns(&mut self, text: &Located<String>) -> Vec<Pattern> {

@@ -57,8 +57,9 @@ impl Standing {
 pub(crate) struct Entry {
     pub(crate) pattern: Pattern,
     pub(crate) list: List,
-    /// Depth in the chain of `extends`: greater for what extends than for what is extended, greater
-    /// still for what a domain adds to the base domain.
+    /// By depth in the chain of `extends`: greater for what extends than for what is extended, in
+    /// one file greater for what the base domain has alone, and greater still, in all, for what a
+    /// domain adds to the base domain.
     pub(crate) layer: usize,
     pub(crate) place: TextSpan,
     pub(crate) standing: Standing,
