@@ -53,7 +53,7 @@ const RECORD: &[u8] = br#"{"time": 1.0, "granted": false, "scontext": "u:r:app_t
 fn policy_with_many_rules() -> Policy {
     let mut policy = policy();
     let rule = |n| format!("(filecon \"/{n}\" any (u r app_t ((s0) (s0))))");
-    policy.files[0].1.extend((0..200_000).map(rule));
+    policy.files[0].1.extend((0..60_000).map(rule));
     policy
 }
 

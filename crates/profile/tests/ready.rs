@@ -140,7 +140,7 @@ fn profiles_combine_and_what_both_extend_counts_once() {
         combined("cargo+go+uv").domains.iter().map(|domain| domain.name.clone()).collect();
     assert_eq!(
         names,
-        ["main", "build", "cargo", "compile", "go", "inner", "nested", "rustup", "tests", "uv"]
+        ["main", "build", "cargo", "inner", "rustup", "compile", "go", "nested", "tests", "uv"]
     );
     for wrong in ["npm+nosuch", "npm+", "+npm", "nosuch+npm"] {
         assert!(compile_source(&Source::from_argument(wrong)).is_err(), "{wrong}");

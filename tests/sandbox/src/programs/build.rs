@@ -88,7 +88,8 @@ END
 
 /// Half of them by make, half by the shells that it starts; each makes a file.
 fn the_monitor_stays_small_through_ten_thousand_processes(stage: &Stage) {
-    const MOST_KIB: u64 = 20 << 10;
+    // 13 MiB of it are pages of the program, as it is built for tests.
+    const MOST_KIB: u64 = 22 << 10;
     stage.prepare(
         r"printf 'N := $(shell seq 5000)\nall: $(N)\n$(N):\n\t@/bin/true > out$@; :\n' > Makefile",
     );
