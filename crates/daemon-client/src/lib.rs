@@ -13,5 +13,5 @@ mod spool;
 
 pub use client::{Administration, ClientError, Registration, register};
 pub use dirs::DaemonDirs;
-pub use protocol::{Changed, ChangedMember, NewRun, Policy, RunStatus, Target, decode, is_run_id};
+pub use protocol::{Changed, ChangedMember, NewRun, Policy, RunStatus, Target, decode};
 pub use spool::{Batch, HEADER_BYTES, Reader, Writer};

@@ -1,6 +1,6 @@
 //! The messages between runs or administrators and the daemon, beside queries to a security server.
 
-use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
+use serde::{Deserialize, Serialize};
 use server_port::{VOCABULARY_BYTES, framed, unframed, whole};
 
 /// Begins every command and its answer.
@@ -55,16 +55,8 @@ pub struct NewRun {
     pub name: Option<String>,
 }
 
-/// Whether a text looks like the id that a run is given: eight letters and digits of those that are
-/// not taken for each other.
-#[must_use]
-pub fn is_run_id(text: &str) -> bool {
-    let letter = |byte| matches!(byte, b'a'..=b'z' | b'2'..=b'9') && !b"lo".contains(&byte);
-    text.len() == 8 && text.bytes().all(letter)
-}
-
 /// A run that is registered.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStatus {
     /// Its name.
     pub id: String,
@@ -82,27 +74,6 @@ pub struct RunStatus {
     pub booleans: Vec<(String, bool)>,
     /// How many more it has.
     pub more_booleans: u64,
-}
-
-impl Serialize for RunStatus {
-    /// Where people may read it, nothing is said of more booleans if there are none.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { id, uid, pid, command, profile, seqno, booleans, more_booleans } = self;
-        let has_more = *more_booleans > 0 || !serializer.is_human_readable();
-        let fields = 7 + usize::from(has_more);
-        let mut row = serializer.serialize_struct("RunStatus", fields)?;
-        row.serialize_field("id", id)?;
-        row.serialize_field("uid", uid)?;
-        row.serialize_field("pid", pid)?;
-        row.serialize_field("command", command)?;
-        row.serialize_field("profile", profile)?;
-        row.serialize_field("seqno", seqno)?;
-        row.serialize_field("booleans", booleans)?;
-        if has_more {
-            row.serialize_field("more_booleans", more_booleans)?;
-        }
-        row.end()
-    }
 }
 
 /// Whose policy is to be changed.

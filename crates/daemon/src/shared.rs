@@ -13,7 +13,7 @@ use crate::{
     registry::{Joining, Registry, Run},
     state::{SavedRun, State},
 };
-use daemon_client::{NewRun, Policy, RunStatus, is_run_id};
+use daemon_client::{NewRun, Policy, RunStatus};
 use flask::SecurityServer;
 use server_port::{Patience, VOCABULARY_BYTES, read_sealed, sealed_len, vocabulary};
 pub(crate) use spools::Spools;
@@ -99,7 +99,7 @@ impl Shared {
         if new.id.is_empty() || new.id.len() > 64 || !new.id.chars().all(named) {
             return Err(RequestError::Name);
         }
-        if new.name.as_deref().is_some_and(is_run_id) {
+        if new.name.as_deref().is_some_and(runs::is_id) {
             return Err(RequestError::Called);
         }
         if theirs != vocabulary() {

@@ -50,7 +50,7 @@ pub(crate) fn register(
         command: command.collect::<Vec<_>>().join(" "),
         profile: "object manager".into(),
         // No run is called as runs are numbered; its id begins with its name.
-        name: Some(name.to_owned()).filter(|name| !daemon_client::is_run_id(name)),
+        name: Some(name.to_owned()).filter(|name| !runs::is_id(name)),
     };
     let mut absent = None;
     for place in [DaemonDirs::user()?, DaemonDirs::system()] {

@@ -1,7 +1,7 @@
 //! What is found in the journal.
 
 use super::{Journal, Result};
-use daemon_client::is_run_id;
+use runs::is_id;
 use rusqlite::{OptionalExtension as _, params};
 
 /// So many records as nobody knows.
@@ -110,7 +110,7 @@ impl Journal {
         })?;
         let mut runs: Vec<(String, u32, bool, bool)> = rows.collect::<rusqlite::Result<_>>()?;
         let Some((_, uid, named, same)) = runs.first().cloned() else { return Ok(Called::None) };
-        let exact = same && is_run_id(text.rsplit('-').next().unwrap_or(text));
+        let exact = same && is_id(text.rsplit('-').next().unwrap_or(text));
         let alike = |(_, it, name, _): &(String, u32, bool, bool)| *name && *it == uid;
         if exact || runs.len() == 1 || (named && runs.iter().all(alike)) {
             return Ok(Called::One(runs.swap_remove(0).0));

@@ -188,7 +188,7 @@ fn name(text: &str) -> Result<String, String> {
     if text == "last" || text.is_empty() || text.len() > 40 || !text.bytes().all(plain) {
         return Err("write up to 40 letters, digits, `-`, `_` or `.`; `last` is taken".into());
     }
-    if daemon_client::is_run_id(text) {
+    if runs::is_id(text) {
         return Err("eight letters and digits look like the id of a run: write one more".into());
     }
     Ok(text.to_owned())

@@ -6,12 +6,13 @@ use std::path::Path;
 
 /// What programs keep of their own in the home, by how their file names begin: without
 /// it they begin anew each time.
-const MEMORIES: [(&str, &[&str]); 7] = [
+const MEMORIES: [(&str, &[&str]); 8] = [
     ("bash", &[".bash_history", ".bashrc", ".bash_profile", ".profile"]),
     ("fish", &[".config/fish", ".local/share/fish", ".bash_history"]),
     ("vim", &[".viminfo"]),
     ("python", &[".python_history"]),
     ("top", &[".config/procps"]),
+    ("jshell", &[".java/.userPrefs"]),
     // Counters of how it is used.
     ("go", &[".config/go"]),
     // Locks, and when each package was used last.
@@ -58,7 +59,7 @@ impl RunRecord {
 
     /// Whether a library tries it to learn how a host would be reached, and does without: which of
     /// its addresses is the nearest, where the same process then reaches one, or whether there is
-    /// IPv6. Who reaches none has looked up a name.
+    /// IPv6, or whether a port can be shared. Who reaches none has looked up a name.
     fn is_tried(&self, record: &Record) -> bool {
         let reaches = || {
             let mut deeds = self.deeds.iter();
@@ -66,6 +67,8 @@ impl RunRecord {
         };
         match record.tclass.as_str() {
             "udp_socket" => record.missing == ["create"] && reaches(),
+            // It fails as on a kernel without it.
+            "tcp_socket" => record.missing == ["setopt"] && record.object == "SO_REUSEPORT",
             "endpoint" => record.missing == ["name_bind"] && record.object == "[::1]:0",
             _ => false,
         }

@@ -81,6 +81,7 @@ fn what_an_interactive_program_keeps_of_its_own_is_not_spoken_of_where_it_does_w
         ("/usr/bin/python3.11", "/home/me/.python_history", 0),
         ("/usr/bin/vim.basic", "/home/me/.viminfo", 0),
         ("/usr/local/go/bin/go", "/home/me/.config/go/telemetry", 0),
+        ("/usr/lib/jvm/java-17/bin/jshell", "/home/me/.java/.userPrefs/.user.lock.me", 0),
         ("/root/.cargo/bin/cargo", "/home/me/.cargo/.package-cache", 0),
         ("/root/.cargo/bin/cargo", "/home/me/.cargo/credentials.toml", 1),
         ("/usr/bin/python3.11", "/home/me/.bash_history", 1),
@@ -98,8 +99,14 @@ fn what_an_interactive_program_keeps_of_its_own_is_not_spoken_of_where_it_does_w
         record.denials = vec![made];
         assert_eq!(record.denied(), want, "{object}");
     }
-    record.denials = vec![denial(1.0, "endpoint", &["name_bind"], "[::1]:0")];
-    assert_eq!(record.denied(), 0);
+    for (class, missing, object, want) in [
+        ("endpoint", "name_bind", "[::1]:0", 0),
+        ("tcp_socket", "setopt", "SO_REUSEPORT", 0),
+        ("tcp_socket", "setopt", "IP_OPTIONS", 1),
+    ] {
+        record.denials = vec![denial(1.0, class, &[missing], object)];
+        assert_eq!(record.denied(), want, "{object}");
+    }
 }
 
 #[test]
