@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! rustup target add wasm32-unknown-unknown
-//! rustc --target wasm32-unknown-unknown -O --crate-type cdylib -C strip=symbols reverse.rs -o reverse.wasm
+//! rustc --target wasm32-unknown-unknown -O --crate-type cdylib -C strip=symbols \
+//!     reverse.rs -o reverse.wasm
 //! echo -n 'drawer' | dewar plugin run reverse.wasm
 //! ```
 //!

@@ -5,7 +5,7 @@
 //! bytes), and the lines.
 #![no_main]
 
-use daemon::{Entry, Filter, HEADER_BYTES, Journal, NewRun, Reader};
+use daemon::{JournalEntry, Filter, HEADER_BYTES, Journal, NewRun, Reader};
 use libfuzzer_sys::fuzz_target;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::{
@@ -120,7 +120,7 @@ impl Spool {
     }
 
     /// Takes it into the journal; returns what came to lie there.
-    fn take(&self, world: &mut World, most: usize) -> Vec<Entry> {
+    fn take(&self, world: &mut World, most: usize) -> Vec<JournalEntry> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let reader = Reader::open(Path::new(&path)).expect("it is there");
         let mut at = HEADER_BYTES;
@@ -153,8 +153,8 @@ impl Spool {
     }
 
     /// Every line is an entry or is counted, and every record that was added is there, in order.
-    fn check(&self, entries: &[Entry]) {
-        let missing = |entry: &&Entry| entry.record.starts_with("so many lines");
+    fn check(&self, entries: &[JournalEntry]) {
+        let missing = |entry: &&JournalEntry| entry.record.starts_with("so many lines");
         let bad: u64 = entries.iter().filter(missing).map(|entry| entry.lost).sum();
         let taken = entries.iter().filter(|entry| entry.lost == 0).count();
         assert_eq!(taken as u64 + bad, self.lines.len() as u64, "a line is lost, or counted twice");

@@ -93,6 +93,9 @@ fn a_projects_configuration_leads_cargo_not_into_its_home() {
         ("include = 'more.toml'", "more.toml:2: the alias `clippy`"),
         ("include = [{ path = 'more.toml', optional = true }]", "more.toml:2: the alias `clippy`"),
         ("[alias\n", "is no TOML"),
+        ("alias.t = 'u'\nalias.u = 'vendor x'", "the alias `t` stands over Cargo's own"),
+        ("alias.t = 'x.rs'", "the alias `t` stands over Cargo's own"),
+        ("alias.'./x.rs' = 'vendor x'", "stands over a manifest or a script"),
     ] {
         account.write("work/.cargo/more.toml", "[alias]\nclippy = 'vendor x'\n");
         account.write("work/.cargo/config.toml", &config.replace("HOME", home));
@@ -103,6 +106,9 @@ fn a_projects_configuration_leads_cargo_not_into_its_home() {
         let came = account.run(&plain, &["true"]);
         assert_eq!(came.status, 0, "{config}: another profile fills nothing: {}", came.err);
     }
+    // Cargo starts nothing that nobody knows.
+    account.write("work/.cargo/config.toml", "alias.t = 'not-installed run'\n");
+    account.green(&profile, &["cargo", "--version"]);
     let usual = "[alias]\nxtask = 'run --quiet --'\nt = 'test --all'\nlint = 'clippy --all'\n\
                  [build]\ntarget-dir = 'target/own'\nrustflags = ['--cfg', 'x=\"/y\"']\n";
     account.write("work/.cargo/config.toml", usual);
@@ -113,4 +119,51 @@ fn a_projects_configuration_leads_cargo_not_into_its_home() {
     let came = account.run(&profile, &["sh", "-c", later]);
     assert_ne!(came.status, 0, "{}{}", came.out, came.err);
     assert_eq!(fs::read_to_string(account.path("work/.cargo/config.toml")).unwrap(), usual);
+}
+
+#[test]
+fn below_the_workspace_nothing_is_read_that_leads_cargo_into_its_home() {
+    let mut account = Account::new(None);
+    let [profile, plain] = toolchain(&mut account);
+    account.write("work/Cargo.toml", MANIFEST);
+    account.write("work/src/main.rs", "fn main() {}\n");
+    account.write("work/bad/.cargo/config.toml", "alias.clippy = 'vendor x'\n");
+    account.write("work/deep/er/.cargo/config.toml", "build.target-dir = '../link/registry'\n");
+    account.write("work/link.toml", "alias.clippy = 'vendor y'\n");
+    account.write("work/good/.cargo/config.toml", "alias.say = 'version'\n");
+    for (at, to) in
+        [("work/deep/link", ".cargo"), ("work/led/.cargo/config.toml", "work/link.toml")]
+    {
+        fs::create_dir_all(account.path(at).parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(account.path(to), account.path(at)).unwrap();
+    }
+    for (directory, file) in
+        [("bad", ".cargo/config.toml"), ("deep/er", ".cargo/config.toml"), ("led", "../link.toml")]
+    {
+        let there = format!("cd {directory} && ! cat {file} && ! cargo metadata --offline");
+        let came = account.run(&profile, &["sh", "-c", &there]);
+        assert_eq!(came.status, 0, "{directory}: {}{}", came.out, came.err);
+        let named = format!("{directory}/.cargo/config.toml:1:");
+        assert!(came.err.contains(&named), "{directory}: {}", came.err);
+        account.green(&plain, &["sh", "-c", &format!("cat {directory}/{file}")]);
+    }
+    account.green(&profile, &["sh", "-c", "cd good && cargo say"]);
+    account.green(&profile, &["cargo", "build", "--offline"]);
+}
+
+#[test]
+fn a_fifo_in_the_place_of_cargos_configuration_is_not_waited_for() {
+    let mut account = Account::new(None);
+    let [profile, _] = toolchain(&mut account);
+    fs::create_dir(account.path("work/.cargo")).unwrap();
+    let fifo = account.path("work/.cargo/config.toml");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.is_ok_and(|made| made.success()));
+    let came = account.run(&profile, &["true"]);
+    assert!(came.status == 2 && came.err.contains("pipe"), "{}{}", came.out, came.err);
+    fs::rename(account.path("work/.cargo"), account.path("work/x")).unwrap();
+    fs::create_dir_all(account.path("work/sub")).unwrap();
+    fs::rename(account.path("work/x"), account.path("work/sub/.cargo")).unwrap();
+    let came = account.run(&profile, &["true"]);
+    assert!(came.status == 0 && came.err.contains("pipe"), "{}{}", came.out, came.err);
 }

@@ -293,9 +293,10 @@ fn a_daemon_serves_on_the_socket_that_a_service_manager_has_bound() {
     let path = stage.path("run/dewar/daemon");
     fs::create_dir_all(path.parent().expect("a directory")).expect("created");
     fs::set_permissions(stage.path("run/dewar"), fs::Permissions::from_mode(0o700)).expect("set");
-    let kind =
-        |kind| rustix::net::socket(rustix::net::AddressFamily::UNIX, kind, None).expect("a socket");
-    let socket = kind(rustix::net::SocketType::SEQPACKET);
+    // Another test's run that inherited it would let it receive no descriptors.
+    let flags = rustix::net::SocketFlags::CLOEXEC;
+    let (family, kind) = (rustix::net::AddressFamily::UNIX, rustix::net::SocketType::SEQPACKET);
+    let socket = rustix::net::socket_with(family, kind, flags, None).expect("a socket");
     let address = rustix::net::SocketAddrUnix::new(&path).expect("an address");
     rustix::net::bind(&socket, &address).expect("bound");
     // As `PassCredentials=yes` in the units: the kernel names no sender of what came before

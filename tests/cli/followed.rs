@@ -284,11 +284,15 @@ fn a_socket_that_was_tried_in_vain_is_spoken_of_also_when_the_command_has_succee
 fn no_warning_is_given_of_a_gate_that_a_shipped_profile_has_by_itself() {
     let home = home();
     let scripts = "[domains.scripts]\nfiles.read = ['${home}/notes.txt']\n";
-    for (lines, is_told) in [("", false), ("files.write = ['/opt/own']\n", true)] {
-        let profile = format!("extends = 'npm'\n{lines}{scripts}");
+    let own = "[domains.own]\nexec = ['/opt/own/tool']\nfiles.read = ['${home}/notes.txt']\n";
+    for (lines, domain, is_told) in
+        [("", scripts, false), ("", own, false), ("files.write = ['/opt/own']\n", own, true)]
+    {
+        let profile = format!("extends = 'npm'\n{lines}{domain}");
         fs::write(home.work().join("dewar.toml"), profile).unwrap();
         let said = under_profile(&home, "cat ~/notes.txt");
-        assert!(said.contains("notes") && said.contains("WARNING") == is_told, "{said}");
+        let told = said.contains("may write, replace or rename what enters");
+        assert!(said.contains("notes") && told == is_told, "{said}");
     }
 }
 

@@ -122,3 +122,32 @@ fn a_run_gets_no_descriptors_that_waited_in_a_socket_which_it_was_given() {
         }
     }
 }
+
+#[test]
+fn what_can_be_given_is_given_beside_what_cannot() {
+    let home = Home::new();
+    let path = |name: &str| home.path().join(name).display().to_string();
+    fs::create_dir_all(path("d")).unwrap();
+    fs::write(path("d/a.dat"), "data\n").unwrap();
+    fs::write(path("a.txt"), "text\n").unwrap();
+    let profile = "extends = 'workspace'\nfiles.write = ['${home}/d/*.txt']\n";
+    fs::write(home.path().join("work/some.toml"), profile).unwrap();
+    let script = "while [ ! -e end ]; do cat ~/a.txt ~/d/a.dat; sleep 0.1; done 2>/dev/null";
+    let args =
+        ["run", "--no-daemon", "--name", "it", "-p", "./some.toml", "--", "sh", "-c", script];
+    let run = home.command(&[], &args).stdout(Stdio::piped()).spawn().unwrap();
+    // The one that cannot be given comes first.
+    let (data, notes) = (path("d/a.dat"), path("a.txt"));
+    home.say_soon(&["explain", "it"], "a.txt");
+    home.say_soon(&["explain", "it"], "a.dat");
+    for order in [[&notes, &data], [&data, &notes]] {
+        let said = home.say(&["allow", "it", order[0], order[1], "--once"]);
+        let out = text(&said.stdout);
+        assert_eq!(said.status.code(), Some(1), "{out}{}", text(&said.stderr));
+        assert!(out.contains("OUT OF REACH") && out.contains("complete after"), "{out}");
+    }
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    fs::write(home.path().join("work/end"), "").unwrap();
+    let said = run.wait_with_output().unwrap();
+    assert!(text(&said.stdout).contains("data"), "{}", text(&said.stdout));
+}

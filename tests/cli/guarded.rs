@@ -95,3 +95,34 @@ fn a_directory_that_would_be_a_repository_is_named_if_it_is_not_the_workspace() 
         fs::remove_dir_all(home.work().join(place).join("refs")).ok();
     }
 }
+
+#[test]
+fn what_gits_configuration_names_is_kept_or_reported() {
+    let home = home();
+    let work = home.work();
+    let config = fs::read_to_string(work.join(".git/config")).unwrap();
+    let more = "[include]\n\tpath = ../.gitconfig\n[hook \"lint\"]\n\tevent = pre-commit\n\tcommand = scripts/lint --all\n";
+    fs::write(work.join(".git/config"), config + more).unwrap();
+    fs::write(work.join(".gitconfig"), "[core]\n\thooksPath = my/hooks\n").unwrap();
+    fs::create_dir(work.join("scripts")).unwrap();
+    fs::write(work.join("scripts/lint"), "#!/bin/sh\n").unwrap();
+    let plant = |profile: &str, name: &str| {
+        let script = format!("mkdir -p $(dirname {name}); echo '# planted' >> {name}");
+        home.say(&["run", "--no-daemon", "-p", profile, "--", "sh", "-c", &script])
+    };
+    for name in [".gitconfig", "my/hooks/pre-commit"] {
+        let said = plant("workspace+guarded", name);
+        assert_ne!(said.status, 0, "{name}: {}", said.err);
+    }
+    let said = plant("workspace+guarded", "scripts/lint");
+    assert!(said.status == 0 && said.err.contains("scripts/lint"), "{}", said.err);
+    let reported = home.say(&["report"]);
+    assert!(reported.out.contains("scripts/lint"), "{}{}", reported.out, reported.err);
+    // Who names the file means it, and nothing else.
+    let denied = work.join(".gitconfig").display().to_string();
+    plant("workspace+guarded", ".gitconfig");
+    let said = home.say(&["allow", &denied, "--write", "dewar.toml"]);
+    assert!(said.status == 0 && said.out.contains("UNGUARDED"), "{}{}", said.out, said.err);
+    let names = ["my/hooks/pre-commit", ".git/config", ".gitconfig"];
+    assert_eq!(made_under_profile(&home, &names), [".gitconfig"], "{}", home.profile());
+}

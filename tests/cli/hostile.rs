@@ -59,7 +59,7 @@ fn a_name_that_no_profile_can_hold_is_left_out_and_the_rest_is_allowed() {
     home.say(&["run", "--no-daemon", "--", "sh", "-c", script, "a\u{202e}b"]);
     let said = home.say(&["allow", "--all", "--write", "dewar.toml"]);
     assert_eq!(said.status, 1, "{}{}", said.out, said.err);
-    assert!(said.out.contains("no profile can name it"), "{}{}", said.out, said.err);
+    assert!(said.out.contains("no line names it"), "{}{}", said.out, said.err);
     assert!(said.out.contains("a\\u202eb") && !said.out.contains('\u{202e}'), "{}", said.out);
     let written = home.profile();
     assert_eq!(list(&written, "files", "read"), ["${home}/notes.txt"], "{written}");

@@ -66,6 +66,15 @@ fn what_a_running_sandbox_cannot_be_given_is_said_with_what_to_do() {
             "{again:?}: {out}"
         );
     }
+    let said = home.say(&["grant", "it", "--file", &notes, "--json"]);
+    let receipt: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+    let beyond = &receipt["receipt"]["out_of_reach"][0];
+    assert_eq!(
+        (said.status.code(), beyond["path"].as_str()),
+        (Some(1), Some(&*notes)),
+        "{receipt}"
+    );
+    assert!(beyond["why"].as_str().is_some_and(|why| why.contains("dewar run --ask")), "{receipt}");
     let explained = text(&home.say(&["explain", "it"]).stdout);
     assert!(explained.contains("this run cannot be given it any more"), "{explained}");
     assert!(!explained.contains("--once"), "{explained}");

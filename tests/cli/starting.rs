@@ -4,7 +4,17 @@ use crate::{
     ask::{Home, text},
     dewar_in,
 };
-use std::{fs, os::unix::fs::symlink, path::Path, process::Output};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Output,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
 
 fn run(home: &Home, args: &[&str]) -> Output {
     home.say(&[&["run", "--no-daemon"], args].concat())
@@ -148,4 +158,33 @@ fn the_workspace_and_the_home_are_there_by_the_names_that_lead_to_them_by_links(
         let said = run(&top.join(pwd), args);
         assert_eq!(text(&said.stdout), "of the project\n", "{pwd}: {}", text(&said.stderr));
     }
+}
+
+#[test]
+fn what_is_denied_may_come_and_go_while_a_run_starts() {
+    let home = Home::new();
+    let keys = home.path().join("work/keys");
+    let stop = Arc::new(AtomicBool::new(false));
+    fs::create_dir(&keys).unwrap();
+    let profile = "extends = 'workspace'\nfiles.deny = ['${workspace}/keys/k*']\n";
+    fs::write(home.path().join("work/some.toml"), profile).unwrap();
+    let files: Vec<PathBuf> = (0..8).map(|at| keys.join(format!("k{at}"))).collect();
+    let stopped = Arc::clone(&stop);
+    let changes = thread::spawn(move || {
+        while !stopped.load(Ordering::Relaxed) {
+            for file in &files {
+                // Replaced, gone, made anew.
+                fs::write(file.with_extension("new"), "key").unwrap();
+                fs::rename(file.with_extension("new"), file).unwrap();
+                fs::remove_file(file).unwrap();
+                fs::write(file, "key").unwrap();
+            }
+        }
+    });
+    for turn in 0..12 {
+        let said = run(&home, &["-p", "some.toml", "--", "true"]);
+        assert!(said.status.success(), "{turn}: {}", text(&said.stderr));
+    }
+    stop.store(true, Ordering::Relaxed);
+    changes.join().unwrap();
 }

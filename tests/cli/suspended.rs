@@ -1,7 +1,7 @@
 //! Runs that are stopped with their monitors, and those whose monitor was killed.
 
 use crate::ask::{Home, text};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, kill_process};
 use std::{
     process::{Child, Stdio},
     time::{Duration, Instant},
@@ -72,7 +72,6 @@ fn a_run_whose_monitor_was_killed_is_told_of_by_explain() {
     home.say(&["run", "--no-daemon", "--", "echo", "before"]);
     let (run, monitor) = begin(&home);
     end(run, monitor);
-    let _ = waitpid(None, WaitOptions::NOHANG);
     let told = text(&home.say(&["explain"]).stdout);
     assert!(told.contains("(z), `sleep 1000`, ended without a record"), "{told}");
     assert!(told.contains("`echo before` under"), "{told}");

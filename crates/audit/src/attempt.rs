@@ -11,7 +11,7 @@ pub type Key = (Asked, AccessVector, String);
 
 /// One attempt to decide a call.
 #[derive(Default)]
-pub struct Attempt {
+pub struct DecisionAttempt {
     /// What was denied; recorded if it stays so.
     pub denied: Vec<Access>,
     /// What passes this once.
@@ -20,7 +20,7 @@ pub struct Attempt {
 
 thread_local! {
     /// What this thread's call was denied and lent; `None` where nobody is asked.
-    static ATTEMPT: RefCell<Option<Attempt>> = const { RefCell::new(None) };
+    static ATTEMPT: RefCell<Option<DecisionAttempt>> = const { RefCell::new(None) };
 }
 
 /// Whether this was granted to the call for once.
@@ -58,11 +58,11 @@ pub fn defer(access: Access) -> Option<Access> {
 
 /// A new attempt, with what was lent.
 pub fn begin(once: Vec<Key>) {
-    ATTEMPT.set(Some(Attempt { denied: Vec::new(), once }));
+    ATTEMPT.set(Some(DecisionAttempt { denied: Vec::new(), once }));
 }
 
 /// The end of an attempt.
-pub fn end() -> Attempt {
+pub fn end() -> DecisionAttempt {
     ATTEMPT.take().unwrap_or_default()
 }
 

@@ -8,10 +8,13 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::{Duration, Instant},
 };
+use supervisor::Notification;
 use syscalls::Sysno;
 
-/// Numbers of system calls that are kept apart.
+/// Numbers of system calls that are kept apart, for each manager.
 const CALLS: usize = 1024;
+/// Who decides calls, as `entry_of` numbers them.
+const MANAGERS: [&str; 5] = ["none", "file", "process", "socket", "refused"];
 
 /// How often a system call was decided, and how long it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,15 +42,14 @@ struct Entry {
 impl CallTimes {
     /// None yet; none ever, if nobody wants them.
     pub fn new(is_wanted: bool) -> Self {
-        Self(is_wanted.then(|| (0..CALLS).map(|_| Entry::default()).collect()))
+        let entries = || (0..MANAGERS.len() * CALLS).map(|_| Entry::default()).collect();
+        Self(is_wanted.then(entries))
     }
 
     /// Does the work of a call, and keeps what it took.
-    pub fn taken<T>(&self, number: i32, work: impl FnOnce() -> T) -> T {
-        let entry = self.0.as_ref().zip(usize::try_from(number).ok());
-        let Some(entry) = entry.and_then(|(entries, number)| entries.get(number)) else {
-            return work();
-        };
+    pub fn taken<T>(&self, call: &Notification, work: impl FnOnce() -> T) -> T {
+        let entry = self.0.as_ref().and_then(|entries| entries.get(entry_of(call)?));
+        let Some(entry) = entry else { return work() };
         let begin = Instant::now();
         let done = work();
         let nanoseconds = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -58,10 +60,10 @@ impl CallTimes {
 
     /// What was decided, the dearest first.
     pub fn all(&self) -> Vec<CallTime> {
-        let spent = |(number, entry): (usize, &Entry)| {
-            let call = Sysno::new(number).filter(|_| entry.times.load(Relaxed) > 0)?;
+        let spent = |(at, entry): (usize, &Entry)| {
+            let call = Sysno::new(at % CALLS).filter(|_| entry.times.load(Relaxed) > 0)?;
             Some(CallTime {
-                manager: manager(call),
+                manager: MANAGERS[at / CALLS],
                 call: call.name(),
                 times: entry.times.load(Relaxed),
                 time: Duration::from_nanos(entry.nanoseconds.load(Relaxed)),
@@ -78,28 +80,35 @@ impl CallTimes {
     }
 }
 
-fn manager(call: Sysno) -> &'static str {
-    match handler(call) {
-        Some(Handler::File) => "file",
-        Some(Handler::Process | Handler::Exec) => "process",
-        Some(Handler::Socket) => "socket",
-        Some(Handler::Refused) => "refused",
-        None => "none",
-    }
+/// Where a call is kept.
+fn entry_of(call: &Notification) -> Option<usize> {
+    let number = usize::try_from(call.nr).ok().filter(|number| *number < CALLS)?;
+    let manager = match handler(Sysno::new(number)?, &call.args) {
+        None => 0,
+        Some(Handler::File) => 1,
+        Some(Handler::Process | Handler::Exec) => 2,
+        Some(Handler::Socket) => 3,
+        Some(Handler::Refused) => 4,
+    };
+    Some(manager * CALLS + number)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn call(nr: i32, second: u64) -> Notification {
+        Notification { id: 1, tid: 1, nr, args: [0, second, 0, 0, 0, 0] }
+    }
+
     #[test]
     fn calls_are_counted_by_their_manager_the_dearest_first() {
         let times = CallTimes::new(true);
         let long = || std::thread::sleep(Duration::from_millis(2));
-        times.taken(Sysno::openat as i32, || ());
-        times.taken(Sysno::execve as i32, long);
-        times.taken(Sysno::openat as i32, || ());
-        times.taken(-1, || ());
+        times.taken(&call(Sysno::openat as i32, 0), || ());
+        times.taken(&call(Sysno::execve as i32, 0), long);
+        times.taken(&call(Sysno::openat as i32, 0), || ());
+        times.taken(&call(-1, 0), || ());
         let all = times.all();
         let seen: Vec<_> = all.iter().map(|it| (it.manager, it.call, it.times)).collect();
         assert_eq!(seen, [("process", "execve", 1), ("file", "openat", 2)]);
@@ -107,9 +116,20 @@ mod tests {
     }
 
     #[test]
+    fn requests_of_ioctl_are_counted_by_who_decides_them() {
+        let times = CallTimes::new(true);
+        for request in [libc::TIOCSPGRP, libc::TIOCSTI, libc::TIOCSPGRP] {
+            times.taken(&call(Sysno::ioctl as i32, request), || ());
+        }
+        let mut seen: Vec<_> = times.all().iter().map(|it| (it.manager, it.times)).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [("process", 2), ("refused", 1)]);
+    }
+
+    #[test]
     fn nothing_is_kept_that_nobody_wants() {
         let times = CallTimes::new(false);
-        assert_eq!(times.taken(Sysno::openat as i32, || 7), 7);
+        assert_eq!(times.taken(&call(Sysno::openat as i32, 0), || 7), 7);
         assert!(times.all().is_empty());
     }
 }

@@ -5,7 +5,7 @@
 //!  object manager ── Access (a decision) ──▶ Audit ──▶ Record ──▶ Trail: a line of JSON each
 //!  filter ────────── Refusal ──────────────▶   │
 //!                                              └──▶ denials: each kind once, explained
-//!  object manager ── what it granted ──────▶ Deeds
+//!  object manager ── what it granted ──────▶ Activity
 //!  object manager ── what nobody denied ───▶ Remarks
 //!  object manager ── what it made ─────────▶ Plantings: what programs outside may execute
 //!  gate ──────────── how long it took ─────▶ CallTimes
@@ -24,9 +24,9 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![forbid(unsafe_code)]
 
+mod activity;
 pub mod attempt;
 mod call_times;
-mod deeds;
 mod denials;
 mod listening;
 mod planted;
@@ -35,8 +35,8 @@ pub mod refused;
 mod remarks;
 mod trail;
 
+pub use activity::{Activity, Deed, Kind as DeedKind};
 pub use call_times::{CallTime, CallTimes};
-pub use deeds::{Deed, Deeds, Kind as DeedKind};
 pub use listening::Listening;
 pub use planted::{Planted, Plantings, Watch, Why};
 pub use record::Record;

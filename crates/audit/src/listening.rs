@@ -1,9 +1,10 @@
 //! Where services of the machine listen, looked at from a run with a loopback of its own.
 
+use proc::listeners;
 use std::{
     fs::File,
     io::{self, Read as _, Seek as _},
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     sync::{Mutex, PoisonError},
 };
 
@@ -26,7 +27,7 @@ impl Listening {
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let texts = tables.iter_mut().filter_map(|table| read(table).ok());
-        texts.flat_map(|text| text.lines().filter_map(listener).collect::<Vec<_>>()).collect()
+        texts.flat_map(|text| listeners(&text).collect::<Vec<_>>()).collect()
     }
 }
 
@@ -35,27 +36,6 @@ fn read(table: &mut File) -> io::Result<String> {
     table.rewind()?;
     table.take(MOST_BYTES).read_to_string(&mut text)?;
     Ok(text)
-}
-
-/// The address of a line of `/proc/net/tcp`, if it is about a socket that listens: words of 32 bits
-/// in the order of the machine, in hexadecimal.
-fn listener(line: &str) -> Option<SocketAddr> {
-    let mut columns = line.split_whitespace().skip(1);
-    let (address, port) = columns.next()?.split_once(':')?;
-    if columns.nth(1)? != "0A" {
-        return None;
-    }
-    let word = |at: usize| u32::from_str_radix(address.get(at..at + 8)?, 16).ok();
-    let words: Vec<[u8; 4]> = (0..address.len())
-        .step_by(8)
-        .map(|at| word(at).map(u32::to_ne_bytes))
-        .collect::<Option<_>>()?;
-    let bytes = words.concat();
-    let ip = match <[u8; 4]>::try_from(&bytes[..]) {
-        Ok(four) => IpAddr::from(four),
-        Err(_) => IpAddr::from(<[u8; 16]>::try_from(&bytes[..]).ok()?),
-    };
-    Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
 }
 
 #[cfg(test)]
@@ -73,6 +53,5 @@ mod tests {
             drop(server);
             assert!(!listening.addresses().contains(&own), "{own}");
         }
-        assert_eq!(listener("  sl  local_address rem_address   st tx_queue rx_queue"), None);
     }
 }

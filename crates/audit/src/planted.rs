@@ -1,8 +1,8 @@
-//! What a run leaves behind that a program outside may execute, or do the bidding of, because of
+//! What a run leaves behind that a program outside may execute, or take orders from, because of
 //! where it lies.
 
 use labelling::Names;
-use realpath::normal;
+use realpath::{climbs, normal};
 use rustix::io::Result;
 use std::{
     collections::HashMap,
@@ -13,6 +13,9 @@ use std::{
 
 /// Paths that are kept of one kind, so that none hides another; of more, only their number.
 const MOST: usize = 1000;
+
+/// The same for links that lead nowhere else as they lie. Package managers make tens of thousands.
+const MOST_WITHIN: usize = 100_000;
 
 /// Entries that are looked at in directories that were moved.
 const MOST_LOOKED_AT: usize = 100_000;
@@ -32,7 +35,7 @@ pub struct Watch {
     pub packages: Names,
     /// Directories that a shell outside looks for programs in.
     pub path: Vec<PathBuf>,
-    /// The directory that the run is about: links within it are no news.
+    /// The directory that the run is about: links within it are not reported.
     pub inside: PathBuf,
     /// What is about the sandbox alone: nobody outside looks there.
     pub private: Vec<PathBuf>,
@@ -256,9 +259,9 @@ impl Seen {
             known.0 |= is_new;
             return;
         }
-        if self.kept.get(&why).is_some_and(|kept| *kept >= MOST) {
-            // Most links lead nowhere else, wherever they come to lie.
-            self.more += u64::from(why != Why::Within);
+        let most = if why == Why::Within { MOST_WITHIN } else { MOST };
+        if self.kept.get(&why).is_some_and(|kept| *kept >= most) {
+            self.more += 1;
             return;
         }
         self.put(path.to_owned(), (is_new, why));
@@ -301,11 +304,17 @@ impl Watch {
     /// would with what is looked for.
     fn why_link(&self, path: &Path) -> Option<Why> {
         let target = std::fs::read_link(path).ok()?;
-        let leads_to = normal(&path.parent()?.join(target));
+        let to = path.parent()?.join(&target);
         let is_of_package = |path: &Path| self.packages.find(path, true).is_some();
-        let leaves = !leads_to.starts_with(&self.inside);
-        let enters = is_of_package(&leads_to) && !is_of_package(path);
-        let is_led = (leaves || enters) && !self.is_private(&leads_to);
+        let is_led = |leads_to: &Path| {
+            let leaves = !leads_to.starts_with(&self.inside);
+            let enters = is_of_package(leads_to) && !is_of_package(path);
+            (leaves || enters) && !self.is_private(leads_to)
+        };
+        // Where it climbs from something that it has named, its words alone do not say where to.
+        let end = || realpath::way(&to).pop();
+        let is_led =
+            is_led(&normal(&to)) || climbs(&target) && end().is_none_or(|end| is_led(&end));
         Some(if is_led || self.begins(path) { Why::Link } else { Why::Within })
     }
 

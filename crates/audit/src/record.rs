@@ -1,4 +1,4 @@
-//! What is kept of a decision.
+//! The audit record of a decision, as it is written and read.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 //! instead.
 
 use crate::trail::Refusal;
-use confine::{F_SETOWN_EX, Handler, NEW_NAMESPACES, handler, is_refused_ioctl};
+use confine::{F_SETOWN_EX, Handler, NEW_NAMESPACES, handler};
 use rustix::io::Errno;
 use syscalls::Sysno;
 
@@ -13,6 +13,7 @@ const FILTER: &str = "the system-call filter";
 pub fn of(call: Sysno, args: &[u64; 6]) -> Option<Refusal> {
     let low = |n: usize| args[n] as u32;
     let fast_open = |n: usize| low(n) & libc::MSG_FASTOPEN as u32 != 0;
+    let is_refused = || handler(call, args) == Some(Handler::Refused);
     let refused = |object: String, (reason, instead)| Refusal {
         errno: Errno::PERM,
         by: FILTER,
@@ -37,7 +38,7 @@ pub fn of(call: Sysno, args: &[u64; 6]) -> Option<Refusal> {
             let (object, why) = option(low(0));
             Some(refused(object.to_owned(), why))
         }
-        Sysno::ioctl if is_refused_ioctl(low(1)) => {
+        Sysno::ioctl if is_refused() => {
             Some(refused(format!("request {}", request(low(1))), ioctl(low(1))))
         }
         Sysno::sendto if fast_open(3) => Some(by_fast_open(call)),
@@ -49,7 +50,7 @@ pub fn of(call: Sysno, args: &[u64; 6]) -> Option<Refusal> {
         Sysno::landlock_create_ruleset => {
             Some(absent(refused("rules of Landlock of its own".to_owned(), LANDLOCK)))
         }
-        _ if handler(call) == Some(Handler::Refused) => {
+        _ if is_refused() => {
             let (object, why) = why(call);
             Some(refused(object.to_owned(), why))
         }

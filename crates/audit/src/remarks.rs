@@ -29,7 +29,7 @@ struct Seen {
 }
 
 impl Remarks {
-    /// Of each kind; of more is no word.
+    /// Of each kind; more are not kept.
     const MOST: usize = 1000;
 
     /// None yet. A run with a loopback of its own says where those of the `machine` listen.
@@ -64,9 +64,8 @@ impl Remarks {
     /// Memory was to be limited to so many bytes, and no cgroup does so.
     pub fn bounded(bytes: u64) -> String {
         format!(
-            "each process had {} MiB of address space (RLIMIT_AS), as no cgroup can be made here for `limits.memory`: what \
-             reserves more than it uses (node, go, java) fails at its start. `systemd-run --user --scope -p Delegate=yes dewar \
-             run …` limits what is used",
+            "without a cgroup, `limits.memory` left each process {} MiB of address space, which node, go and java exceed at \
+             once: `systemd-run --user --scope -p Delegate=yes dewar run …`",
             bytes >> 20
         )
     }
@@ -171,6 +170,15 @@ mod tests {
         let (_, line) = said[1].split_once("In a profile: ").unwrap();
         assert_eq!(line, r#"network = { loopback = "none", bind = ["[::1]:8000"] }"#);
         assert_eq!((said.len(), shared.all().len()), (2, 1));
+    }
+
+    #[test]
+    fn a_limit_that_no_cgroup_holds_is_spoken_of_shortly_with_what_to_do() {
+        let said = Remarks::bounded(512 << 20);
+        for part in ["`limits.memory`", "512 MiB", "Delegate=yes dewar run"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(said.chars().count() < 200 && said.matches(". ").count() == 0, "{said}");
     }
 
     #[test]

@@ -98,6 +98,19 @@ fn at_the_hint(bencher: Bencher<'_, '_>) {
     });
 }
 
+/// The same as an object manager asks, which has to know what to do without an answer, too.
+#[divan::bench]
+fn asked_at_the_hint(bencher: Bencher<'_, '_>) {
+    let avc = filled(100);
+    bencher.counter(ItemsCount::new(BATCH)).with_inputs(Hint::default).bench_refs(|hint| {
+        for _ in 0..BATCH {
+            let asked =
+                avc.ask(black_box(question(50)), black_box(AccessVector(2)), black_box(hint));
+            black_box(asked.granted());
+        }
+    });
+}
+
 /// A cache, and every question that it can answer once, in no order.
 struct Mix {
     avc: Avc,

@@ -1,7 +1,7 @@
 //! The access vector cache of one object manager.
 
 use crate::{
-    Hint, Source, Stats, Verdict,
+    AccessOutcome, Hint, Source, Stats, Verdict,
     counters::Counters,
     slot::Key,
     sync::{AtomicU32, Ordering},
@@ -68,6 +68,13 @@ impl Avc {
             Some(decision) => Ok(self.verdict(decision, requested, Source::Hint)),
             None => self.beyond_hint(q, requested, hint),
         }
+    }
+
+    /// The same for an object manager, which has to do something without an answer, too: it denies,
+    /// on record.
+    #[inline]
+    pub fn ask(&self, q: Question, requested: AccessVector, hint: &Hint) -> AccessOutcome {
+        AccessOutcome::new(requested, self.has_perm(q, requested, hint).ok())
     }
 
     /// Whether an answer that is kept here grants all of `requested`, with nothing to be recorded:
@@ -155,14 +162,14 @@ impl Avc {
             hint.point_to(place);
             return Ok(self.verdict(decision, requested, Source::Cache));
         }
-        self.ask(q, hint).map(|decision| self.verdict(decision, requested, Source::Server))
+        self.ask_server(q, hint).map(|decision| self.verdict(decision, requested, Source::Server))
     }
 
     /// The security server's answer, kept for the next time. One that the policy has overtaken
     /// meanwhile is neither kept nor used: it is asked again, for as long as the answers move on
     /// with the policy.
     #[cold]
-    fn ask(&self, q: Question, hint: &Hint) -> Result<Decision, Unreachable> {
+    fn ask_server(&self, q: Question, hint: &Hint) -> Result<Decision, Unreachable> {
         let (mut newest, mut tries) = (None, 0);
         while tries < TRIES {
             let decision = self.answer(q)?;

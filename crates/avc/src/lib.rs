@@ -26,10 +26,11 @@
 //!
 //! fn may_read(avc: &Avc, question: Question, hint: &Hint) -> bool {
 //!     assert_eq!(question.tclass, Class::File);
-//!     match avc.has_perm(question, perm::file::READ, hint) {
-//!         Ok(verdict) => verdict.granted(),
-//!         Err(flask::Unreachable) => false,
+//!     let asked = avc.ask(question, perm::file::READ, hint);
+//!     if asked.is_recorded() {
+//!         eprintln!("{:?} of {question:?} is missing", asked.missing());
 //!     }
+//!     asked.granted()
 //! }
 //! ```
 //!
@@ -37,6 +38,7 @@
 //! and 6.2; names as in Linux `security/selinux/avc.c`.
 #![forbid(unsafe_code)]
 
+mod asked;
 mod cache;
 mod counters;
 mod hint;
@@ -46,6 +48,7 @@ mod sync;
 mod table;
 mod verdict;
 
+pub use asked::AccessOutcome;
 pub use cache::Avc;
 pub use hint::Hint;
 pub use stats::Stats;

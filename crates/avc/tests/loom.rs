@@ -4,6 +4,8 @@
 //! library's (`src/sync.rs`), and with a hash that is the same in every run.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
+#[path = "../src/asked.rs"]
+mod asked;
 #[path = "../src/cache.rs"]
 mod cache;
 #[path = "../src/counters.rs"]
@@ -24,6 +26,7 @@ mod sync {
     pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 }
 
+use asked::AccessOutcome;
 use cache::Avc;
 use flask::{
     AccessVector, Class, Decision, Explanation, LabelError, LabelRules, Question, SecurityServer,

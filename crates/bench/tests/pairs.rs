@@ -211,6 +211,17 @@ fn it_ends_when_the_budget_is_spent_and_says_so() {
     assert!(one.abs_diff(two) <= 3, "subjects take turns: {one}, {two}");
 }
 
+/// To make what is measured ready may take longer than what there is.
+#[test]
+fn however_little_time_there_is_something_is_measured() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut plan = experiment(&TWO, &["one", "two"]);
+    plan.aim = Aim { half_width: 1e-9, budget_s: 0.0, ..plan.aim };
+    let outcome = run(Store::nowhere(plan), vec![Made::runner(1, 1.0), Made::runner(2, 1.5)]);
+    assert_eq!(outcome.stop, Stop::Budget);
+    assert!([1, 3].iter().all(|row| outcome.rows[*row].wall.is_some()));
+}
+
 #[test]
 fn a_setting_that_fails_is_a_row_that_says_why_and_the_others_go_on() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -9,6 +9,7 @@ use crate::{
         self, EnterError, Entered, Envelope, Filter, Given, Inherited, LaunchSpec, Limits,
         Namespaces, StartError, Started, View,
     },
+    layers::Layers,
     plan::{Plan, READS, Rights, Subtree, WRITES},
     policy::{KernelPolicy, ReadError},
     settled::Settled,
@@ -22,7 +23,7 @@ use std::{
 };
 
 /// What to confine, and by which means.
-pub struct Request {
+pub struct LaunchRequest {
     /// The command: a name to be looked for along `PATH`, or a path, and its arguments.
     pub command: Vec<OsString>,
     /// Its whole environment.
@@ -65,6 +66,39 @@ pub struct Request {
     /// What the view keeps, though policy does not grant it: symbolic links on the ways by which
     /// the caller calls directories of the run, and what must not seem to be gone.
     pub shown: Vec<PathBuf>,
+}
+
+impl LaunchRequest {
+    /// A command without variables, by all means that this machine has: every call is decided,
+    /// nothing is limited, temporary files are shared. Others are put in by struct update.
+    #[must_use]
+    pub fn new(
+        (command, cwd): (Vec<OsString>, PathBuf),
+        inherited: Inherited,
+        layers: &Layers,
+        namespaces: Namespaces,
+    ) -> Self {
+        Self {
+            command,
+            environment: Vec::new(),
+            cwd,
+            inherited,
+            mode: Mode::All,
+            limits: Limits::default(),
+            namespaces: layers.namespaces(namespaces),
+            landlock: Some(ABI::from(layers.landlock_version().cast_signed())),
+            wait_killable: layers.has("wait-killable"),
+            takes_descriptors: layers.has("pidfd-getfd"),
+            unshares_fs: layers.has("unshare-fs"),
+            private_tmp: false,
+            hosts: None,
+            keep: 0,
+            own_loopback: false,
+            strict: false,
+            grows: false,
+            shown: Vec::new(),
+        }
+    }
 }
 
 /// Where the kernel refuses exactly what policy refuses.
@@ -133,7 +167,7 @@ impl Confinement {
     ///
     /// [`ConfineError`]: why not.
     pub fn new(
-        request: &Request,
+        request: &LaunchRequest,
         decides: bool,
         server: &dyn SecurityServer,
     ) -> Result<Self, ConfineError> {
@@ -224,7 +258,7 @@ impl Confinement {
 
 /// What the filter must know.
 fn traps(
-    request: &Request,
+    request: &LaunchRequest,
     policy: &KernelPolicy,
     arrangement: &Arrangement,
     exactness: &Exactness,
@@ -233,7 +267,7 @@ fn traps(
     let reads = exactness.all.contains(AccessFs::ReadFile | AccessFs::ReadDir);
     let own_network = request.own_loopback && request.namespaces.net;
     let (datagrams, listens) = policy.sockets.decided(own_network);
-    // On a loopback of the run's own, for a word about servers that nobody outside reaches.
+    // On a loopback of the run's own, to tell of servers that nobody outside reaches.
     let listens = listens || own_network;
     Traps {
         mode: request.mode,
@@ -259,7 +293,7 @@ fn traps(
 /// editor that saves it), and what a pattern names may be made at any time. So opening is exact
 /// only where that cannot be; mode `fast` says that it reads such files.
 fn exactness(
-    request: &Request,
+    request: &LaunchRequest,
     given: &Given,
     (plan, first): (&Plan, &Plan),
     arrangement: &Arrangement,

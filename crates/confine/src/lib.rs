@@ -1,15 +1,15 @@
 //! What is laid down around a command before its first instruction, computed from a policy.
 //!
 //! ```text
-//!  policy ─▶ KernelPolicy (plan, labelling rules, what every domain may)
-//!               │
-//!               ▼
-//!  Request ─▶ Confinement::new ─▶ arrangement ─▶ view (mounts)
-//!               │                 exactness ───▶ envelope (Landlock)
-//!               │                 traps ───────▶ filter (seccomp)
-//!               ├── enter ─▶ start ─▶ launch: namespaces, cgroup, limits ─▶ command, listener
-//!               ▼
-//!            Settled: what holds in the kernel until the end of the run
+//!       policy ─▶ KernelPolicy (plan, labelling rules, what every domain may)
+//!                    │
+//!                    ▼
+//! LaunchRequest ─▶ Confinement::new ─▶ arrangement ─▶ view (mounts)
+//!                    │                 exactness ───▶ envelope (Landlock)
+//!                    │                 traps ───────▶ filter (seccomp)
+//!                    ├── enter ─▶ start ─▶ launch: namespaces, cgroup, limits ─▶ command, listener
+//!                    ▼
+//!                 Settled: what holds in the kernel until the end of the run
 //! ```
 //!
 //! This crate knows nothing of calls: who decides them (`monitor`) receives a listener and
@@ -43,10 +43,9 @@ mod sys;
 
 pub use arrange::{PRIVATE, file_kind};
 pub use bpf::TooLong;
-pub use confinement::{ConfineError, Confinement, Exactness, Request};
+pub use confinement::{ConfineError, Confinement, Exactness, LaunchRequest};
 pub use filter::{
-    DECIDED, F_SETOWN_EX, Handler, Mode, NEW_NAMESPACES, Only, Refused, handler, is_refused_ioctl,
-    refusals,
+    DECIDED, F_SETOWN_EX, Handler, Mode, NEW_NAMESPACES, Only, REQUESTS, Refused, handler, refusals,
 };
 pub use landlock::ABI;
 pub use plan::{Plan, READS, Rights, Subtree, WRITES, computed, entered};

@@ -15,7 +15,7 @@ pub use rights::Rights;
 
 use actors::Actors;
 use made::{Made, made};
-use rights::{Asked, Granted};
+use rights::{Granted, KnownRights};
 use sockets::connects;
 
 use flask::{FileKind, InitialSid, LabelRules, SecurityServer, Sid, Unreachable};
@@ -124,7 +124,7 @@ impl Plan {
         actors: Actors<'_>,
     ) -> Result<Self, Unreachable> {
         let domains = actors.own.to_vec();
-        let asked = Asked::new(server);
+        let asked = KnownRights::new(server);
         let (mut places, mut patterns, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
         for (index, rule) in labels.files.iter().enumerate() {
             let sid = rule.sid.unwrap_or_else(|| InitialSid::File.into());
@@ -278,7 +278,7 @@ fn granted(any: Rights, used: Rights) -> Rights {
 }
 
 fn place(
-    asked: &Asked<'_>,
+    asked: &KnownRights<'_>,
     actors: Actors<'_>,
     tree: Tree,
     sid: Sid,

@@ -2,13 +2,9 @@
 
 use crate::{
     access,
-    hosted::Hosted,
     journal::{Journal, JournalError, SetAside},
-    process,
-    quota::Quota,
-    registry::{Registry, Run},
     session,
-    shared::{Settings, Shared, Spools, Turns, say},
+    shared::{COMPILERS, Settings, Shared, Spools, say},
     state::{State, StateError},
 };
 use daemon_client::DaemonDirs;
@@ -23,10 +19,7 @@ use std::{
         fd::OwnedFd,
         unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     },
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     thread,
 };
 
@@ -123,12 +116,8 @@ impl Daemon {
         raise_descriptors();
         let mode = std::fs::Permissions::from_mode(if place.system { 0o666 } else { 0o600 });
         std::fs::set_permissions(&socket, mode).map_err(io("set the permissions of", &socket))?;
-        let records = Mutex::new(Spools::new(journal, place.state.join("spool")));
-        let stopping = AtomicBool::new(false);
-        let quota = Quota::default();
-        let registry = Mutex::new(restore(&state, &quota)?);
-        let turns = Turns::default();
-        let shared = Shared { settings, state, registry, quota, turns, records, stopping };
+        let spools = Spools::new(journal, place.state.join("spool"));
+        let shared = Shared::new(settings, state, spools)?;
         shared.find_spools()?;
         Ok(Self { shared, port, _lock: lock })
     }
@@ -141,6 +130,7 @@ impl Daemon {
     pub fn serve(&self) -> io::Result<()> {
         thread::scope(|scope| {
             scope.spawn(|| self.shared.take_records_until_stopped());
+            (0..COMPILERS).for_each(|_| drop(scope.spawn(|| self.shared.take_back())));
             let served = self.port.serve_sessions(|session| session::serve(&self.shared, session));
             self.stop();
             served
@@ -186,39 +176,4 @@ fn lock(place: &DaemonDirs) -> Result<File, StartError> {
     };
     write(&mut file).map_err(io("write"))?;
     Ok(file)
-}
-
-/// The runs that go on, with their servers.
-fn restore(state: &Arc<State>, quota: &Quota) -> Result<Registry, StateError> {
-    let mut registry = Registry::default();
-    let (servers, runs) = state.load()?;
-    for kept in servers {
-        // Servers that no run has are not for anybody.
-        let Some(run) = runs.iter().find(|run| run.server == kept.id) else {
-            state.remove_server(kept.id)?;
-            continue;
-        };
-        match Hosted::restore(state, (run.uid, quota.labels(run.uid)), &kept) {
-            Ok(hosted) => registry.servers.push(hosted),
-            Err(error) => {
-                say(format_args!("a policy of the last daemon is not served: {error}"));
-            }
-        }
-    }
-    for kept in runs {
-        let hosted = registry.servers.iter().find(|server| server.id == kept.server).cloned();
-        let run = process::open(kept.pid, kept.started).ok().zip(hosted);
-        // It has applied some state; until it says which, none is assumed.
-        let run = run.and_then(|(pidfd, hosted)| {
-            Run::new(kept.clone(), pidfd, hosted, flask::Seqno(0)).ok()
-        });
-        match run {
-            Some(run) => registry.add(run),
-            None => state.remove_run(&kept.id)?,
-        }
-    }
-    for server in registry.idle() {
-        state.remove_server(server.id)?;
-    }
-    Ok(registry)
 }

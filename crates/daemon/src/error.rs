@@ -6,6 +6,10 @@ use std::io;
 /// Booleans of one change.
 pub(crate) const MOST_BOOLEANS: usize = 256;
 
+/// Why runs of the last daemon are not there yet.
+pub(crate) const RETURNING: &str =
+    "the daemon was restarted, and still compiles the policies of runs that go on: try again";
+
 /// What is wrong with a request, or kept it from being met.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
@@ -37,6 +41,8 @@ pub(crate) enum RequestError {
     Turn,
     #[error("there are so many records that some still wait in spools: try again")]
     Waiting,
+    #[error("{RETURNING}")]
+    Returning,
     #[error("this connection is no run's")]
     NoRun,
     #[error("the daemon does not know this command: is it of another version of Dewar?")]
@@ -69,6 +75,8 @@ pub(crate) enum ChangeError {
     NoSuchRun(String),
     #[error("more than one run begins with `{0}`: say more of it")]
     Ambiguous(String),
+    #[error("{RETURNING}")]
+    Returning,
     #[error("a policy is loaded from sealed memory")]
     NotSealed,
     #[error(transparent)]

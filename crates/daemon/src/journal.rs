@@ -9,7 +9,7 @@ mod rotate;
 mod search;
 
 pub(crate) use lines::Lines;
-pub use search::{Called, Entry, Filter, RunEntry, UNKNOWN};
+pub use search::{Called, Filter, JournalEntry, RunEntry, UNKNOWN};
 
 use crate::state;
 use daemon_client::NewRun;

@@ -35,6 +35,8 @@ pub use daemon_client::{
     Policy, Reader, Registration, RunStatus, Target, Writer, decode, register,
 };
 pub use error::Refusal;
-pub use journal::{Called, Entry, Filter, Journal, JournalError, RunEntry, SetAside, UNKNOWN};
+pub use journal::{
+    Called, Filter, Journal, JournalEntry, JournalError, RunEntry, SetAside, UNKNOWN,
+};
 pub use shared::{Admits, Settings};
 pub use state::StateError;

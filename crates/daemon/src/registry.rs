@@ -121,9 +121,40 @@ impl Run {
     }
 }
 
+/// Root sees all.
+fn may_see(uid: u32, run: &SavedRun) -> bool {
+    uid == 0 || run.uid == uid
+}
+
 fn join(hosted: &Hosted, run: &str, applied: Seqno, pidfd: OwnedFd) -> Arc<Member> {
     let lives = move || process::lives(&pidfd);
     Arc::new(hosted.members.join(run.to_owned(), applied, lives))
+}
+
+/// A run of the last daemon whose policy is not compiled yet.
+pub(crate) struct Returning {
+    pub(crate) kept: SavedRun,
+    pub(crate) pidfd: OwnedFd,
+}
+
+/// A run as it is listed.
+pub(crate) enum Listed {
+    Run(Arc<Run>),
+    Returning(SavedRun),
+}
+
+impl Listed {
+    /// Of one whose policy is not compiled yet, no policy state is known.
+    pub(crate) fn status(&self) -> RunStatus {
+        match self {
+            Self::Run(run) => run.status(),
+            Self::Returning(kept) => {
+                let SavedRun { id, uid, pid, command, profile, .. } = kept.clone();
+                let (seqno, booleans, more_booleans) = (0, Vec::new(), 0);
+                RunStatus { id, uid, pid, command, profile, seqno, booleans, more_booleans }
+            }
+        }
+    }
 }
 
 /// A server that a run is about to have: until this ends, nobody changes it for another run alone.
@@ -139,6 +170,7 @@ impl Drop for Joining {
 #[derive(Default)]
 pub(crate) struct Registry {
     runs: BTreeMap<String, Arc<Run>>,
+    returning: BTreeMap<String, Returning>,
     /// In the order of their beginning.
     order: BTreeMap<u64, String>,
     /// The number of the last that began.
@@ -153,18 +185,49 @@ impl Registry {
 
     /// The runs that `uid` may see: root sees all.
     pub(crate) fn runs(&self, uid: u32) -> Vec<Arc<Run>> {
-        self.runs_after(uid, 0).map(|(_, run)| Arc::clone(run)).collect()
+        let runs = self.order.values().filter_map(|id| self.runs.get(id));
+        runs.filter(|run| may_see(uid, &run.kept)).cloned().collect()
     }
 
-    /// Those of them that began after that number, each with its own.
-    pub(crate) fn runs_after(
-        &self,
-        uid: u32,
-        after: u64,
-    ) -> impl Iterator<Item = (u64, &Arc<Run>)> {
-        let ours = move |(_, run): &(u64, &Arc<Run>)| uid == 0 || run.kept.uid == uid;
+    /// The first so many of all that `uid` may see and that began after that number, each with its
+    /// own.
+    pub(crate) fn listed_after(&self, uid: u32, after: u64, most: usize) -> Vec<(u64, Listed)> {
+        let listed = |(number, id): (&u64, &String)| {
+            let listed = match (self.runs.get(id), self.returning.get(id)) {
+                (Some(run), _) if may_see(uid, &run.kept) => Listed::Run(Arc::clone(run)),
+                (None, Some(it)) if may_see(uid, &it.kept) => Listed::Returning(it.kept.clone()),
+                _ => return None,
+            };
+            Some((*number, listed))
+        };
         let later = self.order.range(after.saturating_add(1)..);
-        later.filter_map(|(number, id)| Some((*number, self.runs.get(id)?))).filter(ours)
+        later.filter_map(listed).take(most).collect()
+    }
+
+    /// A run of the last daemon goes on, and has no server yet.
+    pub(crate) fn expect(&mut self, run: Returning) {
+        self.number(&run.kept.id);
+        self.returning.insert(run.kept.id.clone(), run);
+    }
+
+    /// The runs that wait for that server, which will wait no more.
+    pub(crate) fn returning_to(&mut self, server: i64) -> Vec<Returning> {
+        self.returning.extract_if(.., |_, run| run.kept.server == server).map(|it| it.1).collect()
+    }
+
+    /// One of them has its server.
+    pub(crate) fn add_returned(&mut self, run: Arc<Run>) {
+        self.runs.insert(run.kept.id.clone(), run);
+    }
+
+    /// The runs without a server that `uid` may see.
+    pub(crate) fn returning(&self, uid: u32) -> impl Iterator<Item = &SavedRun> {
+        self.returning.values().map(|run| &run.kept).filter(move |kept| may_see(uid, kept))
+    }
+
+    /// Whether the run of that name has no server yet.
+    pub(crate) fn is_returning(&self, id: &str) -> bool {
+        self.returning.contains_key(id)
     }
 
     /// What a user has: runs with what they have said of themselves, and policies, also those that
@@ -185,9 +248,13 @@ impl Registry {
         self.runs.values().filter(has).cloned().collect()
     }
 
-    pub(crate) fn add(&mut self, run: Arc<Run>) {
+    fn number(&mut self, id: &str) {
         self.last += 1;
-        self.order.insert(self.last, run.kept.id.clone());
+        self.order.insert(self.last, id.to_owned());
+    }
+
+    pub(crate) fn add(&mut self, run: Arc<Run>) {
+        self.number(&run.kept.id);
         self.runs.insert(run.kept.id.clone(), run);
     }
 
@@ -260,9 +327,11 @@ impl Registry {
             return Ok(Arc::clone(run));
         }
         let mut fitting = runs.iter().filter(|run| run.kept.id.starts_with(name));
+        let returning = self.returning(uid).any(|kept| kept.id.starts_with(name));
         match (fitting.next(), fitting.next()) {
-            (Some(run), None) => Ok(Arc::clone(run)),
-            (Some(_), Some(_)) => Err(ChangeError::Ambiguous(name.to_owned())),
+            (Some(run), None) if !returning => Ok(Arc::clone(run)),
+            (None, _) if returning => Err(ChangeError::Returning),
+            (Some(_), _) => Err(ChangeError::Ambiguous(name.to_owned())),
             (None, _) => Err(ChangeError::NoSuchRun(name.to_owned())),
         }
     }

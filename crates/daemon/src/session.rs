@@ -53,33 +53,52 @@ fn query<'s>(
     if server_port::waits(request.body()) {
         let (member, hosted) = (run.member(), run.hosted());
         let answer = server_port::answer(request.body(), &*hosted, Some(&member))?;
-        return send(shared, request, &answer, server_port::unanswered);
+        return reply(request, &answer, None);
     }
-    let answer = {
-        let _asking = run.asking();
-        server_port::answer(request.body(), &*run.hosted(), None)?
+    let uid = request.peer().uid();
+    let (answer, reserved) = {
+        // One at a time of each user is there before it is counted.
+        let turn = match server_port::may_be_long(request.body()) {
+            true => shared.answers.wait(uid).map(Some),
+            false => Some(None),
+        };
+        let answer = match &turn {
+            Some(_) => {
+                let _asking = run.asking();
+                server_port::answer(request.body(), &*run.hosted(), None)?
+            }
+            None => server_port::unanswered(),
+        };
+        // `asking` is free again: this takes the registry.
+        counted(shared, uid, answer, server_port::unanswered)
     };
-    // Nothing is held while it is sent: that may wait for the registry.
-    send(shared, request, &answer, server_port::unanswered)
+    reply(request, &answer, reserved)
 }
 
-/// Replies; with what `refusal` makes if a long answer would be more than the client's user may
-/// have.
-fn send<'s>(
-    shared: &'s Shared,
+/// An answer, and what it counts for if it is long; what `refusal` makes if that would be more than
+/// the user may have.
+fn counted(
+    shared: &Shared,
+    uid: u32,
+    answer: Vec<u8>,
+    refusal: impl FnOnce() -> Vec<u8>,
+) -> (Vec<u8>, Option<Reserved<'_>>) {
+    if !server_port::is_long(&answer) {
+        return (answer, None);
+    }
+    match shared.reserve_bytes(uid, answer.len()) {
+        Ok(reserved) => (answer, Some(reserved)),
+        Err(_) => (refusal(), None),
+    }
+}
+
+/// Replies. Nothing else is held meanwhile: the client may take its time.
+fn reply<'s>(
     request: Request<'_>,
     answer: &[u8],
-    refusal: impl FnOnce() -> Vec<u8>,
+    reserved: Option<Reserved<'s>>,
 ) -> Result<Long<'s>, SessionError> {
-    if !server_port::is_long(answer) {
-        request.reply(answer)?;
-        return Ok(None);
-    }
-    let Ok(reserved) = shared.reserve_bytes(request.peer().uid(), answer.len()) else {
-        request.reply(&refusal())?;
-        return Ok(None);
-    };
-    Ok(server_port::reply(request, answer)?.map(|lent| (lent, reserved)))
+    Ok(server_port::reply(request, answer)?.zip(reserved))
 }
 
 /// What came of a change.
@@ -145,5 +164,6 @@ fn command<'s>(
         return Ok(None);
     }
     let refusal = || protocol::encode(&Reply::Refused(QuotaError::Bytes.to_string()));
-    send(shared, request, &bytes, refusal)
+    let (bytes, reserved) = counted(shared, client.uid, bytes, refusal);
+    self::reply(request, &bytes, reserved)
 }

@@ -2,6 +2,7 @@
 
 mod change;
 mod records;
+mod returning;
 mod spools;
 mod turns;
 
@@ -11,18 +12,20 @@ use crate::{
     process,
     quota::{Amount, Quota, QuotaError, Reserved},
     registry::{Joining, Registry, Run},
-    state::{SavedRun, State},
+    state::{SavedRun, State, StateError},
 };
 use daemon_client::{NewRun, Policy, RunStatus};
 use flask::SecurityServer;
+pub(crate) use returning::COMPILERS;
+use returning::Left;
 use server_port::{Patience, VOCABULARY_BYTES, read_sealed, sealed_len, vocabulary};
 pub(crate) use spools::Spools;
 use std::{
     io::{self, Write as _},
     os::fd::OwnedFd,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
 };
-pub(crate) use turns::Turns;
+use turns::Turns;
 
 /// What is kept of a command or of a profile's name.
 const MOST_SHOWN_BYTES: usize = 4096;
@@ -74,14 +77,41 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) state: Arc<State>,
     pub(crate) registry: Mutex<Registry>,
+    /// Servers of the last daemon, whose runs are in the registry without them.
+    pub(crate) left: Left,
+    /// Some of them are there again.
+    pub(crate) returned: Condvar,
     pub(crate) quota: Quota,
     /// Of taking records.
     pub(crate) turns: Turns,
+    /// Of making answers that may be long.
+    pub(crate) answers: Turns,
     pub(crate) records: Mutex<Spools>,
     pub(crate) stopping: AtomicBool,
 }
 
 impl Shared {
+    /// With what the last daemon has left in `state`.
+    pub(crate) fn new(
+        settings: Settings,
+        state: Arc<State>,
+        spools: Spools,
+    ) -> Result<Self, StateError> {
+        let (registry, left) = returning::find(&state)?;
+        Ok(Self {
+            settings,
+            state,
+            registry: Mutex::new(registry),
+            left,
+            returned: Condvar::new(),
+            quota: Quota::default(),
+            turns: Turns::default(),
+            answers: Turns::default(),
+            records: Mutex::new(spools),
+            stopping: AtomicBool::new(false),
+        })
+    }
+
     pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,6 +145,7 @@ impl Shared {
             name: new.name.as_deref().map(shortened),
         };
         let policy = policy.ok_or(RequestError::NoPolicy)?;
+        self.wait_for_all_of(client.uid)?;
         let reserved = self.reserve(client.uid, 1, &policy)?;
         let bytes = read_sealed(policy, reserved.bytes())?;
         let started = process::started(client.pid).ok_or(RequestError::Unseen)?;
@@ -222,6 +253,7 @@ impl Shared {
         id: &str,
         settled: Option<OwnedFd>,
     ) -> Result<Arc<Run>, RequestError> {
+        self.wait_for_run(id)?;
         let run =
             self.registry().run(id).ok_or_else(|| RequestError::Unregistered(id.to_owned()))?;
         let same = (run.kept.uid, run.kept.pid) == (client.uid, client.pid) && run.lives();
@@ -274,11 +306,7 @@ impl Shared {
     /// Some of the runs that a client may see, behind that number: no more than fit in a message,
     /// so that nobody's runs cost memory here. The number of the last, if there are more.
     pub(crate) fn runs(&self, client: Client, after: u64) -> (Vec<RunStatus>, Option<u64>) {
-        let found: Vec<(u64, Arc<Run>)> = {
-            let registry = self.registry();
-            let runs = registry.runs_after(client.uid, after).take(MOST_ROWS + 1);
-            runs.map(|(number, run)| (number, Arc::clone(run))).collect()
-        };
+        let found = self.registry().listed_after(client.uid, after, MOST_ROWS + 1);
         let (mut rows, mut bytes, mut last) = (Vec::new(), 0, after);
         for (number, run) in found.iter().take(MOST_ROWS) {
             let row = run.status();

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{DaemonProcess, administration, keep, new_run, place, policy, role as started_as};
+use common::{
+    DaemonProcess, administration, keep, new_run, place, policy, role as started_as, wait_until,
+};
 use daemon::{Administration, Target};
 use flask::{Class, Question, SecurityServer as _, perm};
 
@@ -44,7 +46,10 @@ fn what_was_set_holds_under_the_next_policy_and_the_next_daemon() {
 
     daemon.kill();
     let _daemon = DaemonProcess::start(directory.path());
-    assert_eq!(booleans(&mut administration(&place)), want);
+    // Until its policy is compiled, a run is listed without booleans.
+    let listed = || booleans(&mut administration(&place));
+    wait_until("the policy is compiled again", || !listed().is_empty());
+    assert_eq!(listed(), want);
     assert!(opens());
     // And back: what the policy does not know any more is forgotten.
     run.load(&policy(), false).expect("loaded");

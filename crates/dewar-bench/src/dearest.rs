@@ -30,7 +30,7 @@ pub(crate) struct Share {
 }
 
 /// What a command was found to spend.
-pub(crate) struct Found {
+pub(crate) struct CommandPrice {
     /// Where decisions were found, calls, places.
     pub(crate) sheets: Vec<Sheet>,
     /// The dearest first.
@@ -50,7 +50,11 @@ impl Share {
 }
 
 /// Runs a command twice in the working directory: to see what it takes, and to see on what.
-pub(crate) fn of_command(profile: &str, argv: &[String], undo: &[String]) -> anyhow::Result<Found> {
+pub(crate) fn of_command(
+    profile: &str,
+    argv: &[String],
+    undo: &[String],
+) -> anyhow::Result<CommandPrice> {
     let here = std::env::current_dir()?;
     let place = tempfile::tempdir().context("cannot make a directory")?;
     let trail = place.path().join("trail.jsonl");
@@ -69,7 +73,7 @@ pub(crate) fn of_command(profile: &str, argv: &[String], undo: &[String]) -> any
     let shares = shares(&record.spent, &decisions, &here);
     let title = "Where decisions were found while the command ran once";
     let sheets = vec![resolution::sheet(title, &record.decisions), calls(&record), places(&shares)];
-    Ok(Found { sheets, shares })
+    Ok(CommandPrice { sheets, shares })
 }
 
 fn undone(undo: &[String]) -> anyhow::Result<()> {

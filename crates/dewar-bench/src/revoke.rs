@@ -9,8 +9,8 @@ use bench::{
 use clap::Args;
 use cli::args::bench::{MOST_HELD, RevokeArgs};
 use confine::{
-    ABI, Mode, Request,
-    launch::{Inherited, Limits, Namespaces},
+    LaunchRequest,
+    launch::{Inherited, Namespaces},
     layers::Layers,
 };
 use monitor::{Control, Enforce, Job, RevokeMode};
@@ -144,28 +144,14 @@ pub(crate) fn once(
         });
     };
     let layers = Layers::probe();
-    let request = Request {
-        command,
+    let namespaces = Namespaces::all(false);
+    let request = LaunchRequest {
         environment: std::env::vars_os().collect(),
-        cwd: directory,
-        inherited,
-        mode: Mode::All,
-        limits: Limits::default(),
-        namespaces: layers.namespaces(Namespaces::all(false)),
-        landlock: Some(ABI::from(layers.landlock_version().cast_signed())),
-        wait_killable: layers.has("wait-killable"),
-        takes_descriptors: layers.has("pidfd-getfd"),
-        unshares_fs: layers.has("unshare-fs"),
-        private_tmp: false,
-        hosts: None,
-        keep: 0,
-        own_loopback: false,
-        strict: false,
-        grows: false,
-        shown: Vec::new(),
+        ..LaunchRequest::new((command, directory.clone()), inherited, &layers, namespaces)
     };
     let job = Job {
         request,
+        workspace: directory,
         enforce: Enforce::ALL,
         audit: Vec::new(),
         watch: None,

@@ -2,7 +2,8 @@
 
 use crate::daemon::place;
 use ::daemon::{
-    Administration, Called, ClientError, DaemonDirs, Entry, Filter, Journal, JournalError, UNKNOWN,
+    Administration, Called, ClientError, DaemonDirs, Filter, Journal, JournalEntry, JournalError,
+    UNKNOWN,
 };
 use anyhow::{Context as _, bail};
 use cli::{
@@ -147,7 +148,7 @@ fn time(seconds: f64) -> String {
 }
 
 /// An entry as JSON.
-fn line(entry: &Entry) -> serde_json::Result<String> {
+fn line(entry: &JournalEntry) -> serde_json::Result<String> {
     let mut value = if entry.lost > 0 {
         let lost = (entry.lost != UNKNOWN).then_some(entry.lost);
         serde_json::json!({ "time": entry.time, "lost": lost, "reason": entry.record })
@@ -160,10 +161,10 @@ fn line(entry: &Entry) -> serde_json::Result<String> {
 }
 
 /// An entry for people.
-fn tell(entry: &Entry) -> String {
+fn tell(entry: &JournalEntry) -> String {
     let head = format!("{} {}", time(entry.time), entry.run);
     let Ok(record) = serde_json::from_str::<Record>(&entry.record) else {
-        let Entry { lost, record, .. } = entry;
+        let JournalEntry { lost, record, .. } = entry;
         let lost = match *lost {
             UNKNOWN => "nobody knows how many".to_owned(),
             lost => lost.to_string(),
@@ -194,17 +195,17 @@ mod tests {
     fn what_a_program_chose_cannot_steer_the_terminal() {
         let record = Record { object: "\u{1b}[2J\n".into(), ..Record::default() };
         let record = serde_json::to_string(&record).unwrap();
-        let entry = Entry { id: 1, run: "r".into(), time: 0.0, lost: 0, record };
+        let entry = JournalEntry { id: 1, run: "r".into(), time: 0.0, lost: 0, record };
         for text in [tell(&entry), line(&entry).unwrap()] {
             assert!(text.contains(r"\u001b[2J") && !text.contains(char::is_control), "{text:?}");
         }
         for time in [-1.0, f64::INFINITY, 253_402_300_800.0, 1e30] {
-            assert!(tell(&Entry { time, ..entry.clone() }).starts_with(" r "), "{time}");
+            assert!(tell(&JournalEntry { time, ..entry.clone() }).starts_with(" r "), "{time}");
         }
-        let gap = Entry { lost: 3, record: "no room".into(), ..entry };
+        let gap = JournalEntry { lost: 3, record: "no room".into(), ..entry };
         assert!(tell(&gap).contains("MISSING: 3 records: no room"));
         assert!(line(&gap).unwrap().contains("\"lost\":3"));
-        let unknown = Entry { lost: UNKNOWN, ..gap };
+        let unknown = JournalEntry { lost: UNKNOWN, ..gap };
         assert!(tell(&unknown).contains("MISSING: nobody knows how many records"));
         assert!(line(&unknown).unwrap().contains("\"lost\":null"));
     }

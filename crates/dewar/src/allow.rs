@@ -8,7 +8,7 @@ use crate::{
     control::{Run, RunArg},
     entries::{directory_of, made_first},
     failure::{Failed, Usage},
-    fitting::{Author, Fitting, Target, access, file_of, undo_allowed},
+    fitting::{Author, Fitting, ProfileFile, access, file_of, undo_allowed},
     guarded::frees,
     machine, misplaced,
     names::is_name_of,
@@ -229,10 +229,10 @@ fn is_inside(denial: &Denial) -> bool {
 }
 
 /// The file that would be changed, if one is; never one that the run could have written.
-fn target(args: &AllowArgs, record: &RunRecord) -> anyhow::Result<Option<Target>> {
+fn target(args: &AllowArgs, record: &RunRecord) -> anyhow::Result<Option<ProfileFile>> {
     let own = file_of(&record.argument, &record.directory);
     let Some(file) = args.write.clone().or(own).filter(|_| !args.once) else { return Ok(None) };
-    let target = Target::find(&file)?;
+    let target = ProfileFile::find(&file)?;
     // What the run could do is what its own profile says, not what it may have made of this file.
     let own = of_file(record)?;
     target.insist_on_distance(&own.judge(&[])?, &own.variables)?;
@@ -243,7 +243,7 @@ fn target(args: &AllowArgs, record: &RunRecord) -> anyhow::Result<Option<Target>
 fn fitting(
     args: &AllowArgs,
     record: &RunRecord,
-    target: Option<&Target>,
+    target: Option<&ProfileFile>,
 ) -> anyhow::Result<Fitting> {
     let Some(variables) = record.variables.clone() else {
         bail!(Usage("this run was recorded by an older Dewar; run the command again".into()));
@@ -318,7 +318,7 @@ fn shown(text: &str, columns: Option<usize>) -> String {
 /// Changes the profile, or says how to. Returns whether what was asked for is done.
 fn change(
     args: &AllowArgs,
-    (record, target): (&RunRecord, Option<Target>),
+    (record, target): (&RunRecord, Option<ProfileFile>),
     fitting: &Fitting,
     proposal: &Proposal<'_>,
     text: &mut String,

@@ -152,9 +152,11 @@ pub(crate) fn kept(denial: &Denial) -> Option<(Kept, &str)> {
     why(object).or_else(|| directory.and_then(why))
 }
 
-/// The links of guarded names that led to `place`, as patterns.
+/// The links of guarded names that led to `place`, as patterns; `place` itself, where Git's
+/// configuration did.
 pub(crate) fn links_to(place: &str, variables: Option<&Variables>) -> Vec<String> {
     let led = variables.iter().flat_map(|variables| &variables.led);
     let here = led.filter(|(_, led)| profile::fixed_path(led) == Path::new(place));
-    here.map(|(link, _)| literal(&link.to_string_lossy())).collect()
+    let named = |link: &Path| if link.is_symlink() { link.to_owned() } else { place.into() };
+    here.map(|(link, _)| literal(&named(link).to_string_lossy())).collect()
 }

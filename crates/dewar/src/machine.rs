@@ -33,23 +33,7 @@ pub(crate) fn short_text(path: &Path) -> Option<String> {
 /// The variables of a run on `workspace` (default: the working directory) with temporary files in
 /// `tmp`.
 pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Result<Variables> {
-    let workspace = directory(workspace.unwrap_or(Path::new(".")))?;
-    let (home, paths) = (home()?, RealPaths::new());
-    Ok(Variables {
-        private_network: true,
-        registries: registries(&workspace, &home, &paths),
-        workspace,
-        home,
-        shares_memory: false,
-        tmp,
-        user: std::env::var("USER").unwrap_or_default(),
-        nameservers: nameservers(),
-        confidential: confidential()?,
-        kept: kept(&paths),
-        fixed: Vec::new(),
-        led: Vec::new(),
-        mounted: mounted()?,
-    })
+    of_machine(directory(workspace.unwrap_or(Path::new(".")))?, home()?, tmp)
 }
 
 /// The same inside of a run, whose view may leave the home out, and which has no network and no
@@ -63,13 +47,18 @@ pub(crate) fn variables_inside(
         let named = std::env::home_dir().filter(|home| home.is_absolute() && is_writable(home));
         named.ok_or(error)
     })?;
+    let variables = of_machine(workspace, home, tmp)?;
+    Ok(Variables { private_network: false, shares_memory: true, ..variables })
+}
+
+fn of_machine(workspace: PathBuf, home: PathBuf, tmp: PathBuf) -> anyhow::Result<Variables> {
     let paths = RealPaths::new();
     Ok(Variables {
-        private_network: false,
+        private_network: true,
         registries: registries(&workspace, &home, &paths),
         workspace,
         home,
-        shares_memory: true,
+        shares_memory: false,
         tmp,
         user: std::env::var("USER").unwrap_or_default(),
         nameservers: nameservers(),
@@ -77,6 +66,7 @@ pub(crate) fn variables_inside(
         kept: kept(&paths),
         fixed: Vec::new(),
         led: Vec::new(),
+        misleading: Vec::new(),
         mounted: mounted()?,
     })
 }
@@ -205,7 +195,7 @@ const UNWRITABLE: &str = "a policy cannot name a path with a control character, 
 
 /// Whether a policy can name `path`.
 fn is_writable(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| text.chars().all(|c| !c.is_control() && c != '"'))
+    path.to_str().is_some_and(|text| text.chars().all(flask::is_quotable))
 }
 
 /// The servers that answer name queries on this machine.

@@ -66,8 +66,8 @@ fn commanded() -> ExitCode {
     // First of all: descriptors that Dewar opens itself are not the command's.
     let inherited = Inherited::capture();
     let done = match parse() {
-        Ok(Asked::Schema(text)) => output::print(text.as_bytes()).map_err(anyhow::Error::from),
-        Ok(Asked::Command(command)) => dispatch(*command, inherited),
+        Ok(Request::Schema(text)) => output::print(text.as_bytes()).map_err(anyhow::Error::from),
+        Ok(Request::Command(command)) => dispatch(*command, inherited),
         Err(help) if !help.use_stderr() => output::printed(help.print()),
         Err(mistake) => match of_program(&mistake) {
             Some(told) => Err(failure::Usage(told).into()),
@@ -81,21 +81,21 @@ fn commanded() -> ExitCode {
 }
 
 /// What the command line asks for.
-enum Asked {
+enum Request {
     Command(Box<Command>),
     /// The schema of what a command prints.
     Schema(&'static str),
 }
 
-fn parse() -> Result<Asked, clap::Error> {
+fn parse() -> Result<Request, clap::Error> {
     if let Some(text) = schema::asked(Dewar::command(), std::env::args_os().skip(1)) {
-        return Ok(Asked::Schema(text));
+        return Ok(Request::Schema(text));
     }
     if let Some(args) = parse_run(std::env::args_os().skip(1)) {
-        return Ok(Asked::Command(Box::new(Command::Run(args))));
+        return Ok(Request::Command(Box::new(Command::Run(args))));
     }
     let matches = help::matches(|| schema::offered(Dewar::command()))?;
-    Ok(Asked::Command(Box::new(Dewar::from_arg_matches(&matches)?.command)))
+    Ok(Request::Command(Box::new(Dewar::from_arg_matches(&matches)?.command)))
 }
 
 /// What to write where the name of a program stands in the place of a command.

@@ -26,7 +26,7 @@ use std::{
 pub(crate) const KEPT_BACK: &str = "the profile itself keeps it back";
 
 /// A denial, and the lines that would allow it.
-type Found<'a> = (&'a Denial, Vec<Line>);
+type DenialLines<'a> = (&'a Denial, Vec<Line>);
 
 /// Lines, and what is not among them.
 pub(crate) struct Proposal<'a> {
@@ -37,7 +37,7 @@ pub(crate) struct Proposal<'a> {
     pub(crate) is_offline: bool,
     addresses: Addresses,
     /// The lines by denial.
-    found: Vec<Found<'a>>,
+    found: Vec<DenialLines<'a>>,
 }
 
 /// What is said of what the permissions of files refuse, whatever a profile grants.
@@ -113,7 +113,7 @@ impl<'a> Proposal<'a> {
 
     /// The lines that were found for denials, but for those that no policy can hold: a program
     /// chooses names.
-    fn nameable(&mut self, fitting: &Fitting, found: Vec<Found<'a>>) -> Vec<Found<'a>> {
+    fn nameable(&mut self, fitting: &Fitting, found: Vec<DenialLines<'a>>) -> Vec<DenialLines<'a>> {
         if fitting.judge(&together(&found)).is_ok() {
             return found;
         }
@@ -135,15 +135,15 @@ impl<'a> Proposal<'a> {
     fn helpful<'b>(
         &mut self,
         fitting: &Fitting,
-        mut found: Vec<Found<'a>>,
+        mut found: Vec<DenialLines<'a>>,
         all: impl Iterator<Item = (&'a Denial, &'b Access)>,
-    ) -> Vec<Found<'a>> {
+    ) -> Vec<DenialLines<'a>> {
         let Ok(after) = fitting.judge(&together(&found)) else { return found };
         for (denial, access) in all {
             let is_it = |other: &Denial| std::ptr::eq(other, denial);
             let is_new = access.wants("add_name") || access.tclass.ends_with("_socket");
             let enters =
-                |(of, lines): &Found<'_>| is_it(of) && lines.iter().any(misplaced::is_entry);
+                |(of, lines): &DenialLines<'_>| is_it(of) && lines.iter().any(misplaced::is_entry);
             if is_new
                 || found.iter().any(enters)
                 || asks_for_names(&denial.record) && !fitting.named_hosts.is_empty()
@@ -289,7 +289,7 @@ pub(crate) fn not_found(
     })
 }
 
-fn together(found: &[Found<'_>]) -> Vec<Line> {
+fn together(found: &[DenialLines<'_>]) -> Vec<Line> {
     found.iter().flat_map(|(_, lines)| lines).cloned().collect()
 }
 
@@ -359,7 +359,7 @@ fn refusal(need: &Need, scope: &Scope) -> String {
 
 /// Why no pattern names an object, and what to do; `None` if one does.
 pub(crate) fn unnameable(object: &str) -> Option<&'static str> {
-    let is_odd = |c: char| c.is_control() || c == '"' || c == char::REPLACEMENT_CHARACTER;
+    let is_odd = |c: char| !flask::is_quotable(c) || c == char::REPLACEMENT_CHARACTER;
     (object.starts_with('/') && object.contains(is_odd)).then_some(
         "no line names it: its name holds a control character, a double quote or bytes that are not UTF-8; grant the \
          directory, or give it another name",

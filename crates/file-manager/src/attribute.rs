@@ -3,9 +3,9 @@
 
 use super::{
     FileAsker,
-    attempt::{Attempt, New},
     memory::{is_program, stays_plain},
-    object::{Seen, Target, has_name},
+    missing_name::{MissingName, New},
+    object::{FileObject, Seen, has_name},
     place::place_of,
     terminals,
 };
@@ -88,7 +88,8 @@ pub(super) fn target(
         Which::Path { dirfd, n, follow } => {
             let path = asker.caller.path(n)?;
             let name = Name { dirfd, path: &path, follow };
-            let ended = |errno| Attempt { name, requested, new: New::No }.ended(asker, errno).errno;
+            let ended =
+                |errno| MissingName { name, requested, new: New::No }.ended(asker, errno).errno;
             let found = walk(asker.caller, name).map_err(ended)?;
             proc_files::allow(*asker, &found)?;
             let descriptor = found.descriptor;
@@ -171,7 +172,7 @@ pub(super) fn granted_mode(
     mode: Mode,
     object: &dyn Fn() -> String,
 ) -> Mode {
-    let target = Target { tsid: sid, tclass: flask::Class::File, hint: &Hint::default() };
+    let target = FileObject { tsid: sid, tclass: flask::Class::File, hint: &Hint::default() };
     let granted = !lends_ids(mode) || target.allow(*asker, perm::file::SETID, object).is_ok();
     if granted { mode } else { mode - (Mode::SUID | Mode::SGID) }
 }
@@ -328,7 +329,8 @@ fn signal_too_long(asker: FileAsker<'_>) {
 
 /// How long the caller may make a file (`RLIMIT_FSIZE`).
 fn longest(asker: FileAsker<'_>) -> Result<u64> {
-    asker.caller.tree.proc.limit(asker.caller.call.tid, "Max file size")
+    let limit = asker.caller.tree.proc.limit(asker.caller.call.tid, "Max file size");
+    asker.caller.certain(limit)
 }
 
 /// ioctl(2) with `FS_IOC_SETFLAGS`, the one that comes here.

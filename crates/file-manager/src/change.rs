@@ -2,12 +2,12 @@
 
 use super::{
     FileAsker,
-    attempt::{Attempt, New},
     attribute::granted_mode,
     entry::{
         allow_entry, allow_new, allow_removal, entry_path, is_reserved, note_entry, note_link,
         taken,
     },
+    missing_name::{MissingName, New},
     object::Seen,
 };
 use flask::{AccessVector, Class, Sid, perm};
@@ -23,7 +23,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::Path,
 };
-use supervisor::{Found, Name, clock::last_tick, walk};
+use supervisor::{Name, WalkedPath, clock::last_tick, walk};
 use syscalls::Sysno;
 
 /// Where the arguments of a call stand: `dirfd` before each path, or the working directory.
@@ -58,7 +58,7 @@ pub(super) struct NameChange<'a> {
 }
 
 /// A name in a directory, and what it names.
-pub(super) struct Entry {
+pub(super) struct NamedEntry {
     pub(super) parent: OwnedFd,
     pub(super) name: OsString,
     pub(super) object: Option<OwnedFd>,
@@ -78,13 +78,13 @@ pub(super) struct LastComponent {
 }
 
 impl LastComponent {
-    pub(super) fn into_entry(self) -> Option<Entry> {
+    pub(super) fn into_entry(self) -> Option<NamedEntry> {
         let Self { entry, object, wants_dir, is_foreign, .. } = self;
-        entry.map(|(parent, name)| Entry { parent, name, object, wants_dir, is_foreign })
+        entry.map(|(parent, name)| NamedEntry { parent, name, object, wants_dir, is_foreign })
     }
 }
 
-impl Entry {
+impl NamedEntry {
     /// The same, unless it is a name in `/proc` of another process.
     pub(super) fn of_caller(self, asker: FileAsker<'_>) -> Result<Self> {
         if self.is_foreign { Err(of_another(asker, self.object.as_ref())) } else { Ok(self) }
@@ -108,7 +108,7 @@ pub(super) fn file_system(fd: &OwnedFd) -> Result<(u32, u32)> {
 
 impl NameChange<'_> {
     /// Walks to a name that is to be made, without following a link at its end.
-    fn new_entry(&self, (dirfd, n): (i32, usize)) -> Result<Entry> {
+    fn new_entry(&self, (dirfd, n): (i32, usize)) -> Result<NamedEntry> {
         let path = self.asker.caller.path(n)?;
         let entry = self.possible((dirfd, &path), New::Entry)?.into_entry().ok_or(Errno::EXIST)?;
         match &entry.object {
@@ -119,7 +119,7 @@ impl NameChange<'_> {
         }
     }
 
-    fn entry_of(&self, place: (i32, &Path), root: Errno, new: New) -> Result<Entry> {
+    fn entry_of(&self, place: (i32, &Path), root: Errno, new: New) -> Result<NamedEntry> {
         self.possible(place, new)?.into_entry().ok_or(root)?.of_caller(self.asker)
     }
 
@@ -137,34 +137,34 @@ impl NameChange<'_> {
     ) -> Result<LastComponent> {
         let trimmed = without_slashes(path);
         let name = Name { dirfd, path: &trimmed, follow: false };
-        let attempt = Attempt { name, requested: perm::file::UNLINK, new };
-        let ended = |errno| attempt.ended(self.asker, errno).errno;
+        let missing_name = MissingName { name, requested: perm::file::UNLINK, new };
+        let ended = |errno| missing_name.ended(self.asker, errno).errno;
         let found = walk(self.asker.caller, name);
         let is_too_long = matches!(found, Err(Errno::NAMETOOLONG));
         let found = if is_too_long { self.beside(name) } else { found };
-        let Found { entry, object, process, .. } = found.map_err(ended)?;
+        let WalkedPath { entry, object, process, .. } = found.map_err(ended)?;
         let wants_dir = trimmed.as_os_str() != path.as_os_str();
         let is_foreign = process.is_some();
         Ok(LastComponent { entry, object, wants_dir, is_foreign, is_too_long })
     }
 
     /// A name that is too long, in the directory that it would lie in.
-    fn beside(&self, name: Name<'_>) -> Result<Found> {
+    fn beside(&self, name: Name<'_>) -> Result<WalkedPath> {
         let (above, last) = (name.path.parent(), name.path.file_name());
         let (above, last) = above.zip(last).ok_or(Errno::NAMETOOLONG)?;
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
         let name = Name { path: above, follow: true, ..name };
-        let Found { object, process, .. } = walk(self.asker.caller, name)?;
+        let WalkedPath { object, process, .. } = walk(self.asker.caller, name)?;
         let parent = object.ok_or(Errno::NOENT)?;
-        Ok(Found { entry: Some((parent, last.to_owned())), process, ..Found::default() })
+        Ok(WalkedPath { entry: Some((parent, last.to_owned())), process, ..WalkedPath::default() })
     }
 
     /// Makes a new object and labels it.
     fn make(
         &self,
-        entry: &Entry,
+        entry: &NamedEntry,
         kind: FileType,
-        make: impl FnOnce(&Entry, Sid) -> Result<()>,
+        make: impl FnOnce(&NamedEntry, Sid) -> Result<()>,
     ) -> CallResult {
         if let Some(object) = &entry.object {
             return Err(taken(self.asker, object));
@@ -236,8 +236,8 @@ impl NameChange<'_> {
         let root = if directory { irremovable(&path) } else { Errno::ISDIR };
         let entry = self.entry_of((place.0, &path), root, New::No)?;
         let name = Name { dirfd: place.0, path: &path, follow: false };
-        let attempt = Attempt { name, requested: perm::file::UNLINK, new: New::No };
-        let missing = || attempt.ended(self.asker, Errno::NOENT).errno;
+        let missing_name = MissingName { name, requested: perm::file::UNLINK, new: New::No };
+        let missing = || missing_name.ended(self.asker, Errno::NOENT).errno;
         let object = entry.object.as_ref().ok_or_else(missing)?;
         let seen = Seen::of(*self.asker, object.as_fd())?;
         let visible = || seen.grants(*self.asker, perm::file::GETATTR);
@@ -267,27 +267,27 @@ impl NameChange<'_> {
     }
 
     /// Whether an entry would lie in `/proc`, where nobody makes any.
-    pub(super) fn is_in_proc(&self, entry: &Entry) -> Result<bool> {
+    pub(super) fn is_in_proc(&self, entry: &NamedEntry) -> Result<bool> {
         self.asker.state.targets.tree.is_proc(entry.parent.as_fd())
     }
 
     /// Whether an entry stands for a descriptor of the caller. The kernel lets the process itself
     /// write in that directory, where nothing can be removed.
-    pub(super) fn is_own_descriptor(&self, entry: &Entry) -> Result<bool> {
+    pub(super) fn is_own_descriptor(&self, entry: &NamedEntry) -> Result<bool> {
         Ok(self.is_in_proc(entry)?
             && path_of(&self.asker.state.targets.tree, &entry.parent)?.ends_with("fd"))
     }
 
     /// Whether the kernel lets the caller change the names in a directory, which it looks at before
     /// what they name.
-    fn changes(&self, entry: &Entry) -> bool {
+    fn changes(&self, entry: &NamedEntry) -> bool {
         let number = std::os::fd::AsRawFd::as_raw_fd(&entry.parent).to_string();
         let access = Access::WRITE_OK | Access::EXEC_OK;
         let own_fds = &self.asker.state.targets.tree.own_fds;
         rustix::fs::accessat(own_fds, number, access, AtFlags::EACCESS).is_ok()
     }
 
-    pub(super) fn leave_directory(&self, entry: &Entry, object: &Seen) -> Result<()> {
+    pub(super) fn leave_directory(&self, entry: &NamedEntry, object: &Seen) -> Result<()> {
         allow_removal(self.asker, &entry.parent, &entry.name, object.status.kind)
     }
 
@@ -353,7 +353,7 @@ impl NameChange<'_> {
     /// may reserve that name for another label.
     pub(super) fn enter_directory(
         &self,
-        entry: &Entry,
+        entry: &NamedEntry,
         object: &Seen,
         requested: AccessVector,
         fd: &OwnedFd,

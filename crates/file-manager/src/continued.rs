@@ -12,7 +12,7 @@ use inode_labels::FileRef;
 use mediation::call::{Answer, CallResult};
 use rustix::{fs::OFlags, io::Errno};
 use std::{os::fd::AsFd, sync::Arc};
-use supervisor::{Found, resolve_for_caller};
+use supervisor::{WalkedPath, resolve_for_caller};
 
 impl Open {
     /// Decides, and lets the program open the file itself.
@@ -31,13 +31,13 @@ impl Open {
         let (found, is_own) = resolve_for_caller(asker.caller, self.name());
         paths.remember_directory(asker.caller);
         match found {
-            Ok(Found { object: None, entry: Some((parent, name)), .. }) if self.creates() => {
+            Ok(WalkedPath { object: None, entry: Some((parent, name)), .. }) if self.creates() => {
                 let label = self.allow_new(asker, &parent, &name)?;
                 if self.is_withheld(asker, label, Class::File) || !adds(asker, &parent)? {
                     return self.make(asker);
                 }
             }
-            found => match found.and_then(Found::existing) {
+            found => match found.and_then(WalkedPath::existing) {
                 // A pipe, a socket or memory, by a magic link: its process holds it already.
                 Ok(fd) if is_own && !has_name(*asker, &fd)? => {}
                 Ok(fd)
@@ -62,7 +62,7 @@ impl Open {
                 }
                 // What stops the walk stops the program's own.
                 Err(errno) => {
-                    let ended = self.attempt().ended(asker, errno);
+                    let ended = self.missing_name().ended(asker, errno);
                     if ended.errno != errno {
                         return Err(ended.errno);
                     }

@@ -2,13 +2,13 @@
 
 use super::{
     FileAsker,
-    object::{Seen, Target, class_of, is_only_made},
+    object::{FileObject, Seen, class_of, is_only_made},
 };
 use audit::Why;
 use avc::Hint;
 use confine::file_kind;
 use flask::{AccessVector, Question, Sid, perm};
-use mediation::inside::{Facet, Facets};
+use mediation::inside::{LayerSubject, LayerSubjects};
 use proc::path_of;
 use rustix::{
     fs::FileType,
@@ -32,30 +32,30 @@ pub fn allow_new(
     let directory = allow_entry(asker, parent, name, kind)?;
     let class = class_of(kind);
     let allow = |tsid, requested| {
-        let target = Target { tsid, tclass: class, hint: &Hint::default() };
+        let target = FileObject { tsid, tclass: class, hint: &Hint::default() };
         target.allow(*asker, requested, &|| entry_path(asker, parent, name))
     };
-    let facets = Facets::of(*asker)?;
+    let subjects = LayerSubjects::of(*asker)?;
     let (mut at_first, mut for_good) = (Vec::new(), Vec::new());
-    for facet in facets.iter() {
-        let reserved = reserved_label(asker, &facet, (parent, name, kind))?;
-        let is_only_made = |tsid| is_only_made(|requested| facet.grants(tsid, class, requested));
+    for subject in subjects.iter() {
+        let reserved = reserved_label(asker, &subject, (parent, name, kind))?;
+        let is_only_made = |tsid| is_only_made(|requested| subject.grants(tsid, class, requested));
         let sid = match reserved.filter(|sid| !is_only_made(*sid)) {
             Some(sid) => sid,
             None => {
-                let part = facet.part(&asker.state.inside.stack, directory.label.sid);
+                let part = subject.part(&asker.state.inside.stack, directory.label.sid);
                 let tsid = part.ok_or(Errno::ACCESS)?;
-                let question = Question { ssid: facet.ssid, tsid, tclass: class };
-                let computed = facet.server.compute_create(question, name.to_str());
+                let question = Question { ssid: subject.ssid, tsid, tclass: class };
+                let computed = subject.server.compute_create(question, name.to_str());
                 computed.map_err(|_| Errno::ACCESS)?
             }
         };
         at_first.push(reserved.unwrap_or(sid));
         for_good.push(sid);
     }
-    let sid = facets.compose(&for_good)?;
+    let sid = subjects.compose(&for_good)?;
     if at_first != for_good {
-        allow(facets.compose(&at_first)?, perm::file::CREATE)?;
+        allow(subjects.compose(&at_first)?, perm::file::CREATE)?;
     }
     allow(sid, requested)?;
     Ok(sid)
@@ -99,7 +99,7 @@ pub(super) fn allow_entry(
         return Ok(directory);
     }
     let Seen { label, class, .. } = &directory;
-    let target = Target { tsid: label.sid, tclass: *class, hint: &label.hint };
+    let target = FileObject { tsid: label.sid, tclass: *class, hint: &label.hint };
     target.allow(*asker, ADDS, &|| entry_path(asker, parent, name))?;
     directory.allow_where_it_lies(*asker, ADDS, parent)?;
     Ok(directory)
@@ -152,13 +152,13 @@ fn owns_name(
         FileType::Directory => perm::dir::CREATE | perm::dir::RMDIR,
         _ => perm::file::CREATE | perm::file::UNLINK,
     };
-    for facet in Facets::of(*asker)?.iter() {
-        let around = facet.part(&asker.state.inside.stack, directory.label.sid);
-        if around.is_some_and(|around| facet.grants(around, directory.class, requested)) {
+    for subject in LayerSubjects::of(*asker)?.iter() {
+        let around = subject.part(&asker.state.inside.stack, directory.label.sid);
+        if around.is_some_and(|around| subject.grants(around, directory.class, requested)) {
             continue;
         }
-        let reserved = reserved_label(asker, &facet, entry)?;
-        if !reserved.is_some_and(|tsid| facet.grants(tsid, tclass, changes)) {
+        let reserved = reserved_label(asker, &subject, entry)?;
+        if !reserved.is_some_and(|tsid| subject.grants(tsid, tclass, changes)) {
             return Ok(false);
         }
     }
@@ -188,8 +188,8 @@ pub(super) fn is_reserved(
     asker: FileAsker<'_>,
     entry: (&OwnedFd, &OsStr, FileType),
 ) -> Result<bool> {
-    for facet in Facets::of(*asker)?.iter() {
-        if reserved_label(asker, &facet, entry)?.is_some() {
+    for subject in LayerSubjects::of(*asker)?.iter() {
+        if reserved_label(asker, &subject, entry)?.is_some() {
             return Ok(true);
         }
     }
@@ -200,7 +200,7 @@ pub(super) fn is_reserved(
 /// rules give the directory.
 fn reserved_label(
     asker: FileAsker<'_>,
-    facet: &Facet<'_>,
+    subject: &LayerSubject<'_>,
     (parent, name, kind): (&OwnedFd, &OsStr, FileType),
 ) -> Result<Option<Sid>> {
     if name.is_empty() {
@@ -211,10 +211,10 @@ fn reserved_label(
     let kind = file_kind(kind);
     let by_rule = if asker.claims.completes(parent, name)? {
         // It would be part of a repository: what Git obeys there.
-        facet.labels.of_path_by_names(&path, &directory.join(".git/config"), kind)
+        subject.labels.of_path_by_names(&path, &directory.join(".git/config"), kind)
     } else {
-        facet.labels.of_path(&path, kind)
+        subject.labels.of_path(&path, kind)
     };
-    let around = facet.labels.of_path(&directory, flask::FileKind::Dir);
+    let around = subject.labels.of_path(&directory, flask::FileKind::Dir);
     Ok((by_rule != around).then_some(by_rule))
 }

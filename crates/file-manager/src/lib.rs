@@ -13,7 +13,6 @@
 
 mod acl;
 mod asker;
-mod attempt;
 mod attribute;
 mod change;
 mod continued;
@@ -23,6 +22,7 @@ mod limited;
 mod manager;
 mod memory;
 mod metadata;
+mod missing_name;
 mod object;
 mod open;
 mod outside;
@@ -36,11 +36,11 @@ mod xattr;
 use mediation::{call::Answer, decides};
 
 pub use asker::FileAsker;
-pub use attempt::{Attempt, New};
 pub use entry::allow_new;
 pub use manager::FileManager;
 pub use memory::stays_plain;
-pub use object::{Seen, Target, class_of, has_name};
+pub use missing_name::{MissingName, New};
+pub use object::{FileObject, Seen, class_of, has_name};
 pub use outside::Outside;
 pub use path_cache::PathCache;
 

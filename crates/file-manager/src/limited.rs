@@ -16,7 +16,7 @@ use std::{
     },
     path::{Component, Path, PathBuf},
 };
-use supervisor::{Found, Name, resolve_within, walk_no_magiclinks};
+use supervisor::{Name, WalkedPath, resolve_within, walk_no_magiclinks};
 
 /// `struct open_how` of `linux/openat2.h`: flags, mode, limits.
 const HOW_BYTES: usize = 24;
@@ -107,7 +107,7 @@ fn checked(flags: u64, mode: u64, limits: u64) -> Result<(OFlags, Mode, ResolveF
 }
 
 /// What the path of `open` leads to within its limits.
-pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
+pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<WalkedPath> {
     let mut path = open.path.clone();
     for _ in 0..MOST_LINKS {
         if open.creates() && path.as_os_str().as_bytes().ends_with(b"/") {
@@ -136,7 +136,8 @@ pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
             Err(Errno::NOENT) => {}
             // A link of `/proc` that the monitor has need not be the program's.
             Err(Errno::LOOP) if !open.limits.intersects(CONFINED | ResolveFlags::NO_SYMLINKS) => {
-                let own = walk_no_magiclinks(asker.caller, open.name()).and_then(Found::existing);
+                let own =
+                    walk_no_magiclinks(asker.caller, open.name()).and_then(WalkedPath::existing);
                 return Err(own.err().unwrap_or(Errno::LOOP));
             }
             Err(error) => return Err(error),
@@ -155,7 +156,7 @@ pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
             Ok(_) => return Err(Errno::LOOP),
             Err(_) => {
                 let entry = Some((directory, last.to_owned()));
-                return Ok(Found { entry, ..Found::default() });
+                return Ok(WalkedPath { entry, ..WalkedPath::default() });
             }
         }
     }
@@ -197,8 +198,8 @@ pub(super) fn handle(asker: Asker<'_>, object: &OwnedFd, flags: OFlags) -> Resul
     opened.map_err(|_| Errno::NOSYS)
 }
 
-fn existing(object: OwnedFd) -> Found {
-    Found { object: Some(object), ..Found::default() }
+fn existing(object: OwnedFd) -> WalkedPath {
+    WalkedPath { object: Some(object), ..WalkedPath::default() }
 }
 
 /// The directory that a path leads to but for its last name, and that name.
@@ -224,7 +225,7 @@ fn below_root(path: &Path) -> &Path {
 
 /// What lies in `/proc`, which is another thing to each process. There, limits that say where the
 /// way may lead are heeded by refusing to go up.
-fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
+fn find_own(asker: Asker<'_>, open: &Open) -> Result<WalkedPath> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     let path = match open.limits.contains(ResolveFlags::IN_ROOT) {
         true => below_root(&open.path),

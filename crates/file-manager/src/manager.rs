@@ -1,8 +1,9 @@
-//! What is known of files beside their labels.
+//! What the file object manager owns beside labels: paths that were resolved, and what lies outside
+//! of the view.
 
 use super::{Outside, PathCache};
 use audit::Plantings;
-use inode_labels::Claims;
+use inode_labels::RepositoryNames;
 use std::sync::Arc;
 
 /// The file object manager: what it knows of files beside their labels.
@@ -10,7 +11,7 @@ pub struct FileManager {
     /// What names were found to lead to.
     pub paths: PathCache,
     /// Names that make a directory a repository.
-    pub claims: Claims,
+    pub claims: RepositoryNames,
     /// What a program outside may execute later.
     pub plantings: Plantings,
     /// What the view keeps back: what is not found in it is explained.

@@ -3,7 +3,7 @@
 
 use super::{
     FileAsker,
-    attempt::{Attempt, New},
+    missing_name::{MissingName, New},
     object::{Seen, has_name},
     terminals,
 };
@@ -21,7 +21,7 @@ use rustix::{
     io::Errno,
 };
 use std::os::fd::AsFd;
-use supervisor::{Found, Name, resolve_for_caller, walk};
+use supervisor::{Name, WalkedPath, resolve_for_caller, walk};
 use syscalls::Sysno;
 
 /// `ALL_INOTIFY_BITS` of `linux/inotify.h`: a mask without any of them means nothing.
@@ -55,7 +55,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
         return Ok(Answer::Continue);
     }
     let (found, is_own) = resolve_for_caller(asker.caller, name);
-    match found.and_then(Found::existing) {
+    match found.and_then(WalkedPath::existing) {
         Ok(fd) => {
             let seen = match Seen::of(*asker, fd.as_fd()) {
                 // Nothing is in a directory of a process that has ended, nor will be.
@@ -70,8 +70,8 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
             seen.allow(*asker, requested(seen.class), fd)?;
         }
         Err(errno) => {
-            let attempt = Attempt { name, requested: what.requested, new: New::No };
-            let ended = attempt.ended(asker, errno);
+            let missing_name = MissingName { name, requested: what.requested, new: New::No };
+            let ended = missing_name.ended(asker, errno);
             if ended.errno != errno {
                 return Err(ended.errno);
             }
@@ -113,8 +113,8 @@ pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
         Ok((found.existing()?, descriptor))
     });
     let requested = perm::file::GETATTR | perm::file::WATCH;
-    let attempt = Attempt { name, requested, new: New::No };
-    let (object, descriptor) = found.map_err(|errno| attempt.ended(asker, errno).errno)?;
+    let missing_name = MissingName { name, requested, new: New::No };
+    let (object, descriptor) = found.map_err(|errno| missing_name.ended(asker, errno).errno)?;
     let seen = Seen::of(*asker, object.as_fd())?;
     if seen.class != Class::Dir
         && mask.contains(WatchFlags::ONLYDIR)

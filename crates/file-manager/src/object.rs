@@ -5,7 +5,7 @@ use avc::Hint;
 use confine::file_kind;
 use flask::{AccessVector, Class, Question, Sid, perm};
 use inode_labels::{FileRef, Label, Status};
-use mediation::{call::Asker, manager::Request, state::MonitorState};
+use mediation::{cache::AccessRequest, call::Asker, state::MonitorState};
 use proc::path_of;
 use rustix::{
     fs::FileType,
@@ -66,7 +66,8 @@ impl Seen {
     /// not even know of the file.
     pub fn allow(&self, asker: Asker<'_>, requested: AccessVector, fd: impl AsFd) -> Result<()> {
         let object = || place_of(asker, &fd).unwrap_or_default().to_string_lossy().into_owned();
-        let target = Target { tsid: self.label.sid, tclass: self.class, hint: &self.label.hint };
+        let target =
+            FileObject { tsid: self.label.sid, tclass: self.class, hint: &self.label.hint };
         target.allow(asker, requested, &object)?;
         let is_used = requested.0 & !ASKED_BY_LABEL_ALONE.0 != 0;
         let is_asked = matches!(self.class, Class::File | Class::Dir | Class::FifoFile);
@@ -104,7 +105,7 @@ impl Seen {
         if self.class == Class::Dir && is_only_made(grants) {
             return Ok(());
         }
-        let target = Target { tsid, tclass: self.class, hint: &Hint::default() };
+        let target = FileObject { tsid, tclass: self.class, hint: &Hint::default() };
         target.allow(asker, requested, &|| place.to_string_lossy().into_owned())
     }
 }
@@ -118,7 +119,7 @@ pub(super) fn is_only_made(grants: impl Fn(AccessVector) -> bool) -> bool {
 
 /// What a file decision is about.
 #[derive(Clone, Copy)]
-pub struct Target<'a> {
+pub struct FileObject<'a> {
     /// The label of the object.
     pub tsid: Sid,
     /// Its class.
@@ -127,7 +128,7 @@ pub struct Target<'a> {
     pub hint: &'a Hint,
 }
 
-impl Target<'_> {
+impl FileObject<'_> {
     /// As [`Seen::allow`], for an object that is named by `object`.
     pub fn allow(
         self,
@@ -136,7 +137,7 @@ impl Target<'_> {
         object: &dyn Fn() -> String,
     ) -> Result<()> {
         let Self { tsid, tclass, hint } = self;
-        let request = Request { tsid, tclass, requested, hint, object };
+        let request = AccessRequest { tsid, tclass, requested, hint, object };
         if asker.ask(&asker.state.caches.file, &request).is_ok() {
             return Ok(());
         }

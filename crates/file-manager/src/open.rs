@@ -2,10 +2,10 @@
 
 use super::{
     FileAsker,
-    attempt::{Attempt, New},
     attribute::{granted_mode, lends_ids},
     entry::{allow_new, entry_path, note_entry},
     limited,
+    missing_name::{MissingName, New},
     object::{Seen, has_name},
     path_cache::CachedPath,
 };
@@ -15,7 +15,7 @@ use inode_labels::{FileRef, Status};
 use landlock::AccessFs;
 use mediation::{
     call::{Answer, CallResult},
-    inside::{Request, request},
+    inside::{InsideRequest, request},
     subject::proc_files,
 };
 use rustix::{
@@ -27,7 +27,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
-use supervisor::{Found, Name, resolve, walk_for_caller, walk_to_create};
+use supervisor::{Name, WalkedPath, resolve, walk_for_caller, walk_to_create};
 use syscalls::Sysno;
 
 /// How often a name may change under an open that creates.
@@ -45,7 +45,7 @@ pub(super) struct Open {
 
 pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
     let open = arguments(asker)?;
-    if let Some(asked) = Request::of(&open.path, open.writes()) {
+    if let Some(asked) = InsideRequest::of(&open.path, open.writes()) {
         return request(*asker, asked);
     }
     let makes = open.path.as_os_str() != "" && (open.creates() || open.is_temporary());
@@ -153,10 +153,10 @@ impl Open {
         Name { dirfd: self.dirfd, path: &self.path, follow: self.follows() }
     }
 
-    pub(super) fn attempt(&self) -> Attempt<'_> {
+    pub(super) fn missing_name(&self) -> MissingName<'_> {
         let requested = self.requested(Class::File);
         let new = if self.creates() { New::IfMissing } else { New::No };
-        Attempt { name: self.name(), requested, new }
+        MissingName { name: self.name(), requested, new }
     }
 
     /// Whether a file without a name may be made in `parent`.
@@ -241,7 +241,7 @@ impl Open {
 
     /// What the program is told where the path leads nowhere; remembered, if that cannot change.
     fn not_found(&self, asker: FileAsker<'_>, errno: Errno, is_own: bool) -> Errno {
-        let ended = self.attempt().ended(asker, errno);
+        let ended = self.missing_name().ended(asker, errno);
         let stays = !is_own && !self.creates() && !ended.refused && !asker.is_inside();
         if stays && (errno, ended.errno) == (Errno::NOENT, Errno::NOENT) {
             asker.files.paths.missing(asker.state, self.name());
@@ -252,7 +252,7 @@ impl Open {
     /// What the path leads to, and whether that is so for this process alone. An object outside of
     /// `/proc` is found by the kernel in one go: no link on the way was one that leads each process
     /// elsewhere, or it has been left again.
-    fn find(&self, asker: FileAsker<'_>) -> (Result<Found>, bool) {
+    fn find(&self, asker: FileAsker<'_>) -> (Result<WalkedPath>, bool) {
         if !self.limits.is_empty() {
             return (limited::find(*asker, self), true);
         }
@@ -262,7 +262,10 @@ impl Open {
         if !self.creates() {
             match resolve(asker.caller, self.name()) {
                 Ok(object) if asker.state.targets.tree.is_proc(object.as_fd()) == Ok(false) => {
-                    return (Ok(Found { object: Some(object), ..Found::default() }), false);
+                    return (
+                        Ok(WalkedPath { object: Some(object), ..WalkedPath::default() }),
+                        false,
+                    );
                 }
                 Err(Errno::NOENT)
                     if asker.files.paths.is_plainly_missing(asker.state, self.name()) =>
@@ -279,7 +282,7 @@ impl Open {
         &self,
         asker: FileAsker<'_>,
         object: &OwnedFd,
-        (found, is_own): (&Found, bool),
+        (found, is_own): (&WalkedPath, bool),
     ) -> Result<OwnedFd> {
         if self.creates() && self.flags.contains(OFlags::EXCL) {
             return Err(Errno::EXIST);
@@ -328,9 +331,9 @@ impl Open {
     }
 
     /// Makes the file; `None` when somebody else made it meanwhile.
-    fn new_file(&self, asker: FileAsker<'_>, found: &Found) -> Result<Option<OwnedFd>> {
+    fn new_file(&self, asker: FileAsker<'_>, found: &WalkedPath) -> Result<Option<OwnedFd>> {
         let Some((parent, name)) = &found.entry else {
-            return Err(self.attempt().ended(asker, Errno::NOENT).errno);
+            return Err(self.missing_name().ended(asker, Errno::NOENT).errno);
         };
         if found.wants_dir {
             return Err(Errno::ISDIR);

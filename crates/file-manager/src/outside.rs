@@ -39,7 +39,7 @@ pub struct Outside {
 
 /// What a look outside has come to.
 #[derive(Debug)]
-pub(super) enum Sight {
+pub(super) enum OutsideLookup {
     Object(Status),
     /// It lies where nobody looks for the sake of a name that the program has chosen.
     Unknown,
@@ -94,11 +94,11 @@ impl Outside {
 
     /// What there is at `path`, links followed. Names are the program's: a server would be asked
     /// for them, and told them, and an automounter would mount what they say.
-    pub(super) fn sight(&self, path: &Path) -> Sight {
-        let Some(root) = self.root.as_ref() else { return Sight::Nothing };
-        let Some(found) = self.find(root, path) else { return Sight::Unknown };
+    pub(super) fn lookup(&self, path: &Path) -> OutsideLookup {
+        let Some(root) = self.root.as_ref() else { return OutsideLookup::Nothing };
+        let Some(found) = self.find(root, path) else { return OutsideLookup::Unknown };
         let status = found.and_then(|found| Status::of(found.as_fd()));
-        status.map_or(Sight::Nothing, Sight::Object)
+        status.map_or(OutsideLookup::Nothing, OutsideLookup::Object)
     }
 
     /// What there is at `path`, links followed; `None` where nobody looks.

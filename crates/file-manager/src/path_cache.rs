@@ -1,13 +1,13 @@
 //! Absolute paths that were found before, where nobody in the sandbox can change what they lead to.
 
-use super::object::{Seen, Target};
+use super::object::{FileObject, Seen};
 use confine::file_kind;
 use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
 use foldhash::quality::RandomState;
 use inode_labels::{Label, Status};
 use mediation::{call::Asker, state::MonitorState};
 use proc::{ProcessTree, path_of};
-use realpath::{normal, path_from};
+use realpath::{climbs, normal, path_from};
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2},
     io::{Errno, Result},
@@ -67,7 +67,7 @@ impl CachedPath {
         requested: impl FnOnce(Class) -> AccessVector,
     ) -> Result<()> {
         let Self::Object { label, class, place, .. } = self else { return Ok(()) };
-        let target = Target { tsid: label.sid, tclass: *class, hint: &label.hint };
+        let target = FileObject { tsid: label.sid, tclass: *class, hint: &label.hint };
         target.allow(asker, requested(*class), &|| place.to_string_lossy().into_owned())
     }
 }
@@ -144,7 +144,9 @@ impl PathCache {
         let place = seen.place(state, fd)?;
         // A file that was met by another name, and renamed since, has to be asked about by both.
         let is_renamed = state.labels.of_path(place, file_kind(seen.status.kind)) != seen.label.sid;
-        let is_direct = normal(path) == place;
+        // Of a name that it leaves again, its words do not say whether that can be led elsewhere.
+        let is_straight = || !climbs(path) || self.links_of_fixed_way(state, path) == Some(0);
+        let is_direct = normal(path) == place && is_straight();
         if !is_renamed && (is_direct || self.is_way_fixed(state, path)) {
             let label = Arc::clone(&seen.label);
             let (class, status, place) = (seen.class, seen.status, place.into());

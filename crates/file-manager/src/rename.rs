@@ -1,11 +1,11 @@
 //! Renames: made on the program's behalf, from one directory descriptor to another.
 
 use super::{
-    attempt::New,
-    change::{Entry, LastComponent, NameChange, file_system, removal},
+    change::{LastComponent, NameChange, NamedEntry, file_system, removal},
     entry::{note_entry, note_link},
     kinds::move_only,
-    object::{Seen, Target, class_of},
+    missing_name::New,
+    object::{FileObject, Seen, class_of},
 };
 use avc::Hint;
 use confine::file_kind;
@@ -33,7 +33,7 @@ fn is_dir(object: &OwnedFd) -> Result<bool> {
 }
 
 /// What the kernel says of the rename of an entry that stands for a descriptor of the caller.
-fn moved_descriptor(source: &Entry, target: &Entry, exchanges: bool) -> CallResult {
+fn moved_descriptor(source: &NamedEntry, target: &NamedEntry, exchanges: bool) -> CallResult {
     let parent = file_of(&source.parent)?;
     if let Some(object) = &target.object
         && file_of(object)? == parent
@@ -80,8 +80,8 @@ impl NameChange<'_> {
     /// What the kernel says of a rename by what is there, and is a directory or not.
     fn check_kinds(
         &self,
-        source: &Entry,
-        target: &Entry,
+        source: &NamedEntry,
+        target: &NamedEntry,
         seen: &Seen,
         flags: RenameFlags,
     ) -> Result<()> {
@@ -106,8 +106,8 @@ impl NameChange<'_> {
     /// that were seen.
     fn make_rename(
         &self,
-        source: &Entry,
-        target: &Entry,
+        source: &NamedEntry,
+        target: &NamedEntry,
         seen: &Seen,
         (flags, tells_kinds): (RenameFlags, bool),
     ) -> Result<()> {
@@ -137,7 +137,7 @@ impl NameChange<'_> {
         from: (i32, usize),
         to: (i32, usize),
         flags: RenameFlags,
-    ) -> Result<(Entry, Entry)> {
+    ) -> Result<(NamedEntry, NamedEntry)> {
         let others = RenameFlags::NOREPLACE | RenameFlags::WHITEOUT;
         let invalid = flags.contains(RenameFlags::EXCHANGE) && flags.intersects(others);
         if invalid || flags.intersects(!(others | RenameFlags::EXCHANGE)) {
@@ -198,12 +198,12 @@ impl NameChange<'_> {
         }
     }
 
-    fn note_move(&self, source: &Entry, target: &Entry, exchanges: bool) {
+    fn note_move(&self, source: &NamedEntry, target: &NamedEntry, exchanges: bool) {
         let state = self.asker.state;
         if !self.asker.files.plantings.are_watched() {
             return;
         }
-        let path = |entry: &Entry| {
+        let path = |entry: &NamedEntry| {
             path_of(&state.targets.tree, &entry.parent).map(|it| it.join(&entry.name))
         };
         let plantings = &self.asker.files.plantings;
@@ -212,7 +212,7 @@ impl NameChange<'_> {
             (Ok(from), Ok(to)) => plantings.moved(&from, &to, target.object.is_none()),
             _ => {}
         }
-        let is_link = |entry: &Entry| {
+        let is_link = |entry: &NamedEntry| {
             let status = entry.object.as_ref().map(|object| Status::of(object.as_fd()));
             status.is_some_and(|status| status.is_ok_and(|it| it.kind == FileType::Symlink))
         };
@@ -231,11 +231,11 @@ impl NameChange<'_> {
     /// Refuses to move a directory to where other rules hold for what is in it: most of that has
     /// not been seen, and would get its label there. As between file systems, so that programs copy
     /// it. Else whether it counts of what kind a file is that is moved so.
-    fn keep_labels(&self, source: &Entry, target: &Entry) -> Result<bool> {
-        let is_directory = |entry: &Entry| entry.object.as_ref().map_or(Ok(false), is_dir);
+    fn keep_labels(&self, source: &NamedEntry, target: &NamedEntry) -> Result<bool> {
+        let is_directory = |entry: &NamedEntry| entry.object.as_ref().map_or(Ok(false), is_dir);
         let is_any_directory = is_directory(source)? || is_directory(target)?;
         let state = self.asker.state;
-        let path = |entry: &Entry| {
+        let path = |entry: &NamedEntry| {
             path_of(&state.targets.tree, &entry.parent).map(|path| path.join(&entry.name))
         };
         let (from, to) = match (path(source), path(target)) {
@@ -272,7 +272,8 @@ impl NameChange<'_> {
             let label = |top: &Path| labels.of_place(&place(top), file_kind(kind));
             let (before, after) = (label(from), label(to));
             if before != after {
-                let target = Target { tsid: after, tclass: class_of(kind), hint: &Hint::default() };
+                let target =
+                    FileObject { tsid: after, tclass: class_of(kind), hint: &Hint::default() };
                 let object = || place(to).to_string_lossy().into_owned();
                 if target.allow(*self.asker, perm::file::CREATE, &object).is_err() {
                     return;
@@ -306,7 +307,12 @@ impl NameChange<'_> {
     }
 
     /// A directory that changes its parent needs one permission more.
-    fn moves_between(&self, source: &Entry, target: &Entry, seen: &Seen) -> Result<AccessVector> {
+    fn moves_between(
+        &self,
+        source: &NamedEntry,
+        target: &NamedEntry,
+        seen: &Seen,
+    ) -> Result<AccessVector> {
         let same = file_of(&source.parent)? == file_of(&target.parent)?;
         Ok(if seen.class == Class::Dir && !same { perm::dir::REPARENT } else { AccessVector::NONE })
     }
@@ -314,8 +320,8 @@ impl NameChange<'_> {
     /// The object that a rename removes, or swaps with `RENAME_EXCHANGE`.
     fn replace(
         &self,
-        source: &Entry,
-        target: &Entry,
+        source: &NamedEntry,
+        target: &NamedEntry,
         replaced: &OwnedFd,
         flags: RenameFlags,
     ) -> Result<()> {

@@ -46,4 +46,4 @@ pub use context::{ContextParts, domain_of, type_of};
 pub use labelling::{FileKind, FileRule, LabelRules, NodeRule, PortRule, Protocol};
 pub use server::{Explanation, LabelError, Question, SecurityServer, Unreachable};
 pub use sid::{InitialSid, Sid};
-pub use visible::{is_ignorable, visible, visible_json, visible_name};
+pub use visible::{is_ignorable, is_quotable, is_turning, visible, visible_json, visible_name};

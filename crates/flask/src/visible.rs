@@ -43,6 +43,19 @@ pub fn visible_name(name: &str) -> String {
     visible(name).replace("  ", "\\u0020\\u0020")
 }
 
+/// Whether a character can stand between the quotes of a policy's strings: it ends none, is no
+/// control character, and changes neither the line nor its direction.
+#[must_use]
+pub fn is_quotable(c: char) -> bool {
+    c != '"' && !c.is_control() && !is_turning(c)
+}
+
+/// Whether a character ends a line, or changes its direction.
+#[must_use]
+pub fn is_turning(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Whether nobody sees a character, or sees it as a space, or it changes where others stand.
 fn is_unseen(c: char) -> bool {
     is_ignorable(c)

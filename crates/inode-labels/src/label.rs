@@ -4,7 +4,7 @@ mod entry;
 mod names;
 mod private;
 
-use entry::{Entry, Pinned, forget_most};
+use entry::{InodeEntry, Pinned, forget_most};
 pub use private::Private;
 
 use crate::{
@@ -17,7 +17,7 @@ use avc::Hint;
 use confine::file_kind;
 use flask::{FileKind, InitialSid, Sid};
 use foldhash::quality::RandomState;
-use labelling::PathRules;
+use labelling::{PathRules, Tree};
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     path::{Path, PathBuf},
@@ -86,8 +86,8 @@ impl Label {
     }
 }
 
-/// The labelling rules in force, and those before the last change. Older ones live as long as
-/// labels that they gave.
+/// The labelling rules in force, and those before the last change, or before the first one after
+/// which not all files were labelled anew. Older ones live as long as labels that they gave.
 #[derive(Debug)]
 struct Rules {
     before: Arc<PathRules>,
@@ -118,10 +118,12 @@ pub enum RuleChange {
 #[derive(Debug)]
 pub struct Labels {
     rules: ArcSwap<Rules>,
-    seen: Mutex<HashMap<Inode, Entry, RandomState>>,
+    seen: Mutex<HashMap<Inode, InodeEntry, RandomState>>,
     /// Files with several names, and those that changes of rules have labelled them by.
     pinned: Mutex<HashMap<Inode, Pinned>>,
     has_forgotten: AtomicBool,
+    /// Where files lie that changes were about and that have not been labelled anew.
+    unfinished: Mutex<Vec<Tree>>,
     private: Private,
     kept_alive: KeptAlive,
 }
@@ -138,8 +140,8 @@ impl Labels {
         let rules = ArcSwap::from_pointee(rules);
         let has_forgotten = AtomicBool::new(false);
         let private = Private::default();
-        let (seen, pinned, kept_alive) = Default::default();
-        Self { rules, seen, pinned, has_forgotten, private, kept_alive }
+        let (seen, pinned, unfinished, kept_alive) = Default::default();
+        Self { rules, seen, pinned, has_forgotten, unfinished, private, kept_alive }
     }
 
     /// The same, in a view with directories of its own.
@@ -149,12 +151,30 @@ impl Labels {
 
     /// From now on these rules hold. What lies where they say one of `taken` has lost something by
     /// that, and is labelled as if another rule were about it.
-    pub fn change(&self, rules: PathRules, change: RuleChange, taken: HashSet<Sid>) {
-        let (before, now) = (self.newest(), Arc::new(rules));
+    ///
+    /// As long as files are [`unfinished`](Self::unfinished), earlier changes are a part of this
+    /// one, and it gives nothing by names.
+    pub fn change(&self, rules: PathRules, change: RuleChange, mut taken: HashSet<Sid>) {
+        let (mut change, mut before, now) = (change, self.newest(), Arc::new(rules));
+        if !self.unfinished().is_empty() {
+            let last = self.rules.load();
+            (change, before) = (RuleChange::MayTake, Arc::clone(&last.before));
+            taken.extend(&last.taken);
+        }
         self.rules.store(Arc::new(Rules { before, now, change, taken }));
         if change == RuleChange::Gives {
             self.forget_given_names();
         }
+    }
+
+    /// Where files lie that a change was about and that have not been labelled anew.
+    pub fn unfinished(&self) -> Vec<Tree> {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Remembers that files in `trees`, and nowhere else, are still to be labelled anew.
+    pub fn leave_unfinished(&self, trees: Vec<Tree>) {
+        *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = trees;
     }
 
     /// The label of a file: its inode's, or, for an inode not met before, that of its path, which
@@ -313,7 +333,7 @@ impl Labels {
     fn known(&self, status: &Status, file: FileRef<'_>) -> Option<Arc<Label>> {
         let inode = status.inode()?;
         let pinned = self.pinned().get(&inode).map(|it| it.entry.clone());
-        if let Some(Entry { label, proof }) = pinned
+        if let Some(InodeEntry { label, proof }) = pinned
             && let Some(proof) = proof.renewed(status, file)
         {
             if let Some(it) = self.pinned().get_mut(&inode) {
@@ -321,7 +341,7 @@ impl Labels {
             }
             return Some(label);
         }
-        let Entry { label, proof } = self.lock().get(&inode).cloned()?;
+        let InodeEntry { label, proof } = self.lock().get(&inode).cloned()?;
         if proof != Proof::Unique {
             let proof = proof.renewed(status, file)?;
             if let Some(entry) = self.lock().get_mut(&inode) {
@@ -335,10 +355,10 @@ impl Labels {
     fn insert(&self, status: &Status, file: FileRef<'_>, label: &Arc<Label>, may_wait: bool) {
         let Some(inode) = status.inode() else { return };
         let Some(proof) = Proof::of(status, file, &self.kept_alive, may_wait) else { return };
-        self.remember(inode, Entry { label: Arc::clone(label), proof });
+        self.remember(inode, InodeEntry { label: Arc::clone(label), proof });
     }
 
-    fn remember(&self, inode: Inode, entry: Entry) {
+    fn remember(&self, inode: Inode, entry: InodeEntry) {
         let mut seen = self.lock();
         if seen.len() >= Self::MOST {
             forget_most(&mut seen);
@@ -347,7 +367,7 @@ impl Labels {
         seen.insert(inode, entry);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Inode, Entry, RandomState>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Inode, InodeEntry, RandomState>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -37,5 +37,5 @@ mod status;
 mod sys;
 
 pub use label::{Label, Labels, Private, RuleChange};
-pub use repository::{CallClaims, Claims, is_part, known_as};
+pub use repository::{CallClaims, RepositoryNames, is_part, known_as};
 pub use status::{FileNumber, FileRef, Status};

@@ -25,7 +25,7 @@ static PART_NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(all_parts()));
 /// Names that make a repository that calls under way were let make, by their directory: calls
 /// that are made at one time see each other.
 #[derive(Debug, Default)]
-pub struct Claims(Mutex<Vec<Claim>>);
+pub struct RepositoryNames(Mutex<Vec<Claim>>);
 
 #[derive(Debug)]
 struct Claim {
@@ -47,11 +47,11 @@ const MOST_WAITS: usize = 50;
 /// to make a name may take as long as the program likes, as it can hold the directory up.
 #[derive(Debug)]
 pub struct CallClaims<'a> {
-    all: &'a Claims,
+    all: &'a RepositoryNames,
     call: u64,
 }
 
-impl Claims {
+impl RepositoryNames {
     /// Those of a call: from before it is decided until it is made.
     pub fn of_call(&self, call: u64) -> CallClaims<'_> {
         CallClaims { all: self, call }
@@ -170,7 +170,7 @@ mod tests {
     fn the_last_part_completes_a_repository_in_whatever_order() {
         for (index, last) in ["config", "refs", "objects", "hooks"].into_iter().enumerate() {
             // A later directory may have the inode of a former one.
-            let claims = Claims::default();
+            let claims = RepositoryNames::default();
             let directory = tempfile::tempdir().unwrap();
             let fd: OwnedFd = std::fs::File::open(directory.path()).unwrap().into();
             let completes =
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn names_that_are_made_at_one_time_see_each_other_however_many_there_are() {
-        let claims = Claims::default();
+        let claims = RepositoryNames::default();
         let places: Vec<_> = (0..300).map(|_| tempfile::tempdir().unwrap()).collect();
         let open =
             |place: &tempfile::TempDir| -> OwnedFd { std::fs::File::open(place).unwrap().into() };
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn names_that_two_runs_make_at_one_time_see_each_other() {
-        let (one, other) = (Claims::default(), Claims::default());
+        let (one, other) = (RepositoryNames::default(), RepositoryNames::default());
         let directory = tempfile::tempdir().unwrap();
         let fd: OwnedFd = std::fs::File::open(directory.path()).unwrap().into();
         std::fs::create_dir(directory.path().join("objects")).unwrap();
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_was_claimed_and_not_made_is_free_again() {
-        let claims = Claims::default();
+        let claims = RepositoryNames::default();
         let directory = tempfile::tempdir().unwrap();
         let fd: OwnedFd = std::fs::File::open(directory.path()).unwrap().into();
         for name in ["refs", "objects", "config"] {

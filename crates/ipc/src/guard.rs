@@ -9,7 +9,7 @@ use avc::{Avc, Hint};
 use flask::{AccessVector, Class, InitialSid, Question, Sid, perm};
 use std::sync::Arc;
 
-/// A decision that policy wants on record.
+/// A decision that is to be recorded: policy wants that, or the security server did not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Who asked for what.
@@ -39,8 +39,7 @@ impl Guard {
         Self { avc, labels, port, hints: true, audit: None }
     }
 
-    /// Tells `audit` of every decision that policy wants on record. It runs before the call goes
-    /// on.
+    /// Tells `audit` of every decision that is to be recorded. It runs before the call goes on.
     #[must_use]
     pub fn with_audit(self, audit: impl Fn(Record) + Send + Sync + 'static) -> Self {
         Self { audit: Some(Arc::new(audit)), ..self }
@@ -57,15 +56,13 @@ impl Guard {
     fn granted(&self, asked: (Sid, Sid, AccessVector), hint: &Hint, peer: &Peer) -> bool {
         let (ssid, tsid, requested) = asked;
         let question = Question { ssid, tsid, tclass: Class::Port };
-        // No answer is a denial.
         let asked = if self.hints {
-            self.avc.has_perm(question, requested, hint)
+            self.avc.ask(question, requested, hint)
         } else {
-            self.avc.has_perm(question, requested, &Hint::default())
+            self.avc.ask(question, requested, &Hint::default())
         };
-        let Ok(verdict) = asked else { return false };
-        let granted = verdict.granted();
-        if let Some(audit) = self.audit.as_ref().filter(|_| !verdict.audit.is_empty()) {
+        let granted = asked.granted();
+        if let Some(audit) = self.audit.as_ref().filter(|_| asked.is_recorded()) {
             audit(Record { question, requested, granted, pid: peer.pid() });
         }
         granted

@@ -12,13 +12,12 @@ use std::{
 /// `casefold`): without case, and without characters that such a file system ignores.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// The components of each name, folded. A `*` at the start of the last one stands for any
-    /// characters.
+    /// The components of each name, folded. A `*`, one in a component, stands for any characters.
     names: Vec<Vec<String>>,
     /// Names by their first component.
     by_first: HashMap<String, Vec<usize>>,
-    /// Names that begin with a `*`.
-    by_ending: Vec<usize>,
+    /// Names whose first component has a `*`.
+    by_pattern: Vec<usize>,
 }
 
 impl Names {
@@ -29,8 +28,8 @@ impl Names {
             let parts: Vec<String> =
                 name.split('/').map(|part| folded(part.as_bytes()).into_owned()).collect();
             let index = this.names.len();
-            if parts[0].starts_with('*') {
-                this.by_ending.push(index);
+            if parts[0].contains('*') {
+                this.by_pattern.push(index);
             } else {
                 this.by_first.entry(parts[0].clone()).or_default().push(index);
             }
@@ -66,7 +65,7 @@ impl Names {
     /// The names that may begin with a component.
     fn starting<'a>(&'a self, part: &str) -> impl Iterator<Item = usize> + 'a {
         let exact = self.by_first.get(part).into_iter().flatten();
-        exact.chain(&self.by_ending).copied()
+        exact.chain(&self.by_pattern).copied()
     }
 
     fn stands_at(&self, name: usize, parts: &[Cow<'_, str>]) -> bool {
@@ -98,7 +97,9 @@ impl Names {
 
 /// Whether a component has a folded name.
 fn is(name: &str, part: &str) -> bool {
-    name.strip_prefix('*').map_or(name == part, |ending| part.ends_with(ending))
+    name.split_once('*').map_or(name == part, |(start, end)| {
+        part.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
+    })
 }
 
 fn components(path: &Path) -> impl Iterator<Item = &[u8]> {
@@ -204,7 +205,8 @@ mod tests {
 
     #[test]
     fn a_name_is_found_at_any_depth_and_in_any_case() {
-        let names = Names::new([".git/config", ".vscode", "*.code-workspace", ".ass"]);
+        let names = [".git/config", ".vscode", "*.code-workspace", ".ass", "mise.*.toml", "c/x.*"];
+        let names = Names::new(names);
         for (path, deep, want) in [
             ("/w/.git/config", true, Some(0)),
             ("/w/a/.GIT/Config", true, Some(0)),
@@ -218,6 +220,13 @@ mod tests {
             ("/w/config", true, None),
             ("/w/x.git/config", true, None),
             ("/w/.vscode2", true, None),
+            ("/w/mise.dev.toml", false, Some(4)),
+            ("/w/Mise.a.b.toml", false, Some(4)),
+            ("/w/mise..toml", false, Some(4)),
+            // What stands before the `*` and behind it is not the same.
+            ("/w/mise.toml", false, None),
+            ("/w/c/x.y", false, Some(5)),
+            ("/w/d/x.y", false, None),
         ] {
             assert_eq!(names.find(Path::new(path), deep), want, "{path}");
         }

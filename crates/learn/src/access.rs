@@ -1,5 +1,6 @@
 //! A decision as a run recorded it, as far as a profile can speak about it.
 
+use crate::names::is_git_object;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -31,15 +32,16 @@ impl Access {
     /// The domain of the subject, as a profile names it; `None` for the base domain.
     #[must_use]
     pub fn domain(&self) -> Option<&str> {
-        let name = flask::type_of(&self.scontext);
-        let name = name.strip_suffix("_t").unwrap_or(name);
-        Some(name).filter(|name| *name != "main")
+        Some(flask::domain_of(&self.scontext)).filter(|name| *name != "main")
     }
 
     /// The same as what it was for: who connects to a socket that cannot be seen is recorded as
-    /// looking for its file.
+    /// looking for its file; Git reads an object that it cannot link, and copies it.
     #[must_use]
     pub fn as_meant(self) -> Self {
+        if self.does_without_link() {
+            return Self { requested: vec!["read".into(), "open".into()], ..self };
+        }
         let (tclass, wants) = match self.call.as_str() {
             "connect" => ("unix_stream_socket", "connectto"),
             "sendto" | "sendmsg" | "sendmmsg" => ("unix_dgram_socket", "sendto"),
@@ -57,6 +59,10 @@ impl Access {
         }
     }
 
+    fn does_without_link(&self) -> bool {
+        self.tclass == "file" && self.requested == ["link"] && copies(&self.program, &self.object)
+    }
+
     /// Whether `permission` was asked for.
     #[must_use]
     pub fn wants(&self, permission: &str) -> bool {
@@ -66,7 +72,7 @@ impl Access {
     /// The path, if the object is a file with one that a policy can name.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        let odd = |c: char| c.is_control() || c == '"' || c == char::REPLACEMENT_CHARACTER;
+        let odd = |c: char| !flask::is_quotable(c) || c == char::REPLACEMENT_CHARACTER;
         let is_file = is_file(&self.tclass) && self.object.starts_with('/');
         (is_file && !self.object.contains(odd)).then(|| Path::new(&self.object))
     }
@@ -83,6 +89,14 @@ impl Access {
         let name = self.program.rsplit('/').next().unwrap_or_default();
         if name.is_empty() { &self.comm } else { name }
     }
+}
+
+/// Whether a program copies a file where it cannot have another name for it, as Git does with the
+/// objects of a clone.
+#[must_use]
+pub fn copies(program: &str, file: &str) -> bool {
+    Path::new(program).file_name().is_some_and(|name| name == "git")
+        && is_git_object(Path::new(file))
 }
 
 /// Whether objects of a class are files.

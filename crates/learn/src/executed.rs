@@ -1,6 +1,7 @@
 //! Where programs outside look for what they execute, or for what they do.
 
 use crate::Scope;
+use profile::{GuardLevel, host_trusted};
 use std::path::Path;
 
 /// Directories of a home in which programs outside look for what they execute. What writes a file
@@ -17,10 +18,33 @@ impl Scope {
     }
 }
 
+/// Whether a directory holds names that programs outside trust, wherever it lies, such as `.git`.
+pub(crate) fn holds_trusted(directory: &Path) -> bool {
+    let trusted = |level| matches!(level, GuardLevel::Always | GuardLevel::Deny);
+    host_trusted().filter(|it| trusted(it.level)).any(|it| {
+        let above = it.name.rsplit_once('/').map(|(above, _)| above);
+        above.is_some_and(|above| directory.ends_with(above))
+            || directory.ancestors().any(|at| at.ends_with(it.name))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::{collections::HashSet, path::Component};
+
+    #[test]
+    fn what_programs_outside_trust_is_known_wherever_it_lies() {
+        for (directory, holds) in [
+            ("/home/me/repo/.git", true),
+            ("/home/me/repo/.git/hooks", true),
+            ("/home/me/repo/.vscode/x", true),
+            ("/home/me/repo/.git/objects", false),
+            ("/home/me/repo", false),
+        ] {
+            assert_eq!(holds_trusted(Path::new(directory)), holds, "{directory}");
+        }
+    }
 
     #[test]
     fn every_line_names_a_directory_below_the_home_once() {

@@ -31,7 +31,7 @@ mod settle;
 mod widening;
 mod within;
 
-pub use access::Access;
+pub use access::{Access, copies};
 pub use domains::{OwnDomain, as_in, standing_out};
 pub use edit::{Edit, EditError};
 pub use fragment::{Endpoint, FragmentError, covers_secret, fragment};
@@ -42,7 +42,7 @@ pub use need::{Need, What, need};
 pub use place::{Detail, Scope, literal};
 pub use powers::{Power, powers};
 pub use said::{Answer, Request, answer, request};
-pub use secrets::{Found, Secrets};
+pub use secrets::{FoundSecrets, Secrets};
 pub use settle::{Settled, needs, settle, shares_loopback};
 pub use widening::{Widening, widening};
 pub use within::Bound;

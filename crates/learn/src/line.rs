@@ -1,6 +1,6 @@
 //! Lines of a profile: one entry of one list, with who needed it.
 
-use crate::{Detail, Judge, Need, Scope, What, literal};
+use crate::{Detail, Judge, Need, Scope, What, executed::holds_trusted, literal};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{IpAddr, SocketAddr},
@@ -175,7 +175,9 @@ fn entry(
         // A list is about the directory alone, so nothing below it is granted.
         What::List(path) if !scope.secrets.is_one(path) => {
             let own = scope.pattern(path, detail).filter(|_| detail == Detail::Kind);
-            if let Some(own) = own.filter(|own| *own != scope.text(path) && !own.contains('*')) {
+            if let Some(own) =
+                own.filter(|own| *own != scope.text(path) && !own.contains(['*', '?']))
+            {
                 return Some(("files.read", own));
             }
             scope.pattern(path, Detail::Exact)?
@@ -199,7 +201,7 @@ fn entry(
             Some(plain) => is_plain(plain).then(|| format!("{scheme}:{name}"))?,
             None => {
                 let path = Path::new(name);
-                let is_odd = name.contains(|c: char| c.is_control() || c == '"');
+                let is_odd = name.contains(|c: char| !flask::is_quotable(c));
                 let is_kept = is_odd || scope.secrets.is_one(path);
                 (!is_kept).then(|| format!("{scheme}:{}", scope.text(path)))?
             }
@@ -241,7 +243,8 @@ fn collapse(
         let is_tree = ["files.read", "files.write", "files.exec"].contains(&line.key.as_str());
         let parent = line.value.rsplit_once('/').filter(|_| is_tree)?.0;
         let directory = scope.path(parent)?;
-        let is_executed = line.key == "files.write" && scope.is_executed(&directory);
+        let is_executed = line.key == "files.write"
+            && (scope.is_executed(&directory) || holds_trusted(&directory));
         let is_whole = scope.is_wide(&directory) || directory.starts_with(&scope.workspace);
         (!is_whole && !is_executed).then(|| parent.to_owned())
     };

@@ -1,6 +1,7 @@
 //! Which parts of a file's name are another each time.
 
 use crate::literal;
+use std::path::Path;
 
 /// A component with `*` for numbers, dates, versions and random letters; `None` without any.
 pub(crate) fn varied(name: &str) -> Option<String> {
@@ -19,7 +20,10 @@ pub(crate) fn varied(name: &str) -> Option<String> {
         // `*-*` is `*`: what lies between two that vary, varies.
         let end = out.trim_end_matches(is_separator).len();
         let follows = end < out.len() && out[..end].ends_with('*');
-        let is_random = is_random(words[at]) || follows && goes_on(words[at]);
+        let is_last = at > 0 && at + 1 == words.len();
+        let is_random = is_random(words[at])
+            || follows && goes_on(words[at])
+            || is_last && words[0] == "tmp" && is_six_letters(words[at]);
         if run > 1 || is_random || is_long_number(words[at]) {
             at += run.max(1);
             has_glob = true;
@@ -96,6 +100,13 @@ fn is_random(word: &str) -> bool {
             || (word.len() >= 6 && upper > 1 && lower > 1 && !is_camel(word)))
 }
 
+/// Whether a word behind `tmp` is what `mkstemp` and `mkdtemp` end a name in.
+fn is_six_letters(word: &str) -> bool {
+    word.len() == 6
+        && word.bytes().all(|it| it.is_ascii_alphanumeric())
+        && word.bytes().any(|it| !it.is_ascii_lowercase())
+}
+
 /// Whether a program has just made up a name, as far as it looks so: `mkstemp` and `mkdtemp` end
 /// it in six letters and digits.
 #[must_use]
@@ -106,6 +117,34 @@ pub fn is_made_up(name: &str) -> bool {
     let is_mixed =
         has(u8::is_ascii_lowercase) && last.bytes().skip(1).any(|it| !it.is_ascii_lowercase());
     varied(name).is_some() || last.len() < name.len() && is_six && is_mixed
+}
+
+/// `name` with `*` for its numbers, if it has some: of what a program makes for itself, they are
+/// its PID or a count.
+pub(crate) fn numbered(name: &str) -> Option<String> {
+    let words = split(name).into_iter();
+    let is_number = |word: &str| word.bytes().all(|it| it.is_ascii_digit());
+    let globs: Vec<String> =
+        words.map(|word| if is_number(word) { "*".into() } else { literal(word) }).collect();
+    globs.iter().any(|word| word == "*").then(|| globs.concat())
+}
+
+/// Whether a path is that of an object of Git: content by its hash, or a pack of that.
+pub(crate) fn is_git_object(path: &Path) -> bool {
+    let mut names = path.iter().rev().map(|it| it.to_string_lossy());
+    let names = [(); 3].map(|()| names.next().unwrap_or_default());
+    let [file, directory, objects] = &names;
+    let is_loose = is_git_directory(directory) && [38, 62].contains(&file.len()) && is_hex(file);
+    objects == "objects" && (is_loose || directory == "pack" && file.starts_with("pack-"))
+}
+
+/// Whether Git calls a directory in its `objects` so, by two digits of hashes.
+pub(crate) fn is_git_directory(name: &str) -> bool {
+    name.len() == 2 && is_hex(name)
+}
+
+fn is_hex(name: &str) -> bool {
+    name.bytes().all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it))
 }
 
 /// The glob of names such as `name`, where that is what sed(1) writes beside a file that it changes
@@ -175,11 +214,42 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_what_a_program_makes_for_itself_are_globs() {
+        for (name, want) in [
+            ("next-index-7.lock", Some("next-index-*.lock")),
+            ("1_2", Some("*_*")),
+            ("a*7-3", Some(r"a\*7-*")),
+            ("HEAD.lock", None),
+            ("v2.lock", None),
+        ] {
+            assert_eq!(numbered(name).as_deref(), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn objects_of_git_are_known_by_their_hashes() {
+        let hash = "3620e60bd519776fb1b1f61b1521ebea7181ab";
+        for (path, want) in [
+            (format!("/r/.git/objects/83/{hash}"), true),
+            (format!("/r/.git/objects/pack/pack-83{hash}.idx"), true),
+            (format!("/r/.git/objects/8x/{hash}"), false),
+            (format!("/r/.git/objects/83/{hash}0"), false),
+            (format!("/r/83/{hash}"), false),
+            ("/r/.git/objects/info/packs".into(), false),
+        ] {
+            assert_eq!(is_git_object(Path::new(&path)), want, "{path}");
+        }
+    }
+
+    #[test]
     fn a_name_that_a_program_has_made_up_is_known_by_its_six_letters() {
         for (name, want) in [
             ("tmp_objdir-incoming-vrQgnn", true),
             ("tmp_objdir-incoming-QoaNjS", true),
+            ("tmp_objdir-incoming-CX72EC", true),
+            ("tmp_objdir-incoming-123456", true),
             ("tmp.a1b2c3", true),
+            ("tmp_config", false),
             ("master.lock", false),
             ("objects-Target", false),
             ("vrQgnn", false),

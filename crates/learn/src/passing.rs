@@ -2,7 +2,7 @@
 //! not find them, so their names alone grant nothing: in a directory that it does not see, nothing
 //! is made.
 
-use crate::{Access, Line, Scope, literal};
+use crate::{Access, Line, Scope, executed::holds_trusted, literal, names::numbered};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -26,16 +26,18 @@ impl<'a> Passing<'a> {
         Self { gone, used }
     }
 
-    /// `line`, or one for what is made in the place of what it names: names like it beside the file
-    /// that it is named after, else its directory. Where that would be too much, `line` it is.
+    /// `line`, or one for what is made in the place of what it names: names like it beside the
+    /// file that it is named after, or with other numbers, else its directory. Where that would be
+    /// too much, `line` it is.
     pub(crate) fn lasting(&self, line: Line, scope: &Scope) -> Line {
         let path = scope.path(&line.value).filter(|_| line.key == "files.write");
         let path = path.filter(|path| self.gone.contains(path.as_path()));
         let value = path.and_then(|path| {
             let directory = path.parent()?;
-            self.beside(&path, scope).or_else(|| {
+            self.beside(&path, scope).or_else(|| numbers(&path, scope)).or_else(|| {
                 let is_fit = !scope.is_wide(directory)
                     && !scope.is_executed(directory)
+                    && !holds_trusted(directory)
                     && scope.secrets.below(directory).is_none();
                 is_fit.then(|| scope.text(directory))
             })
@@ -59,6 +61,15 @@ impl<'a> Passing<'a> {
     fn is_used(&self, path: &Path) -> bool {
         self.used.contains(path)
     }
+}
+
+/// The pattern for names like that of `path` with other numbers.
+fn numbers(path: &Path, scope: &Scope) -> Option<String> {
+    let (directory, glob) = (path.parent()?, numbered(path.file_name()?.to_str()?)?);
+    scope.is_plain(directory, &glob).then(|| {
+        let directory = scope.text(directory);
+        format!("{}/{glob}", directory.trim_end_matches('/'))
+    })
 }
 
 #[cfg(test)]
@@ -94,6 +105,8 @@ mod tests {
             "repo/refs/main.lock",
             "repo/refs/incoming",
             "keys/HEAD.lock",
+            "repo/next-index-7.lock",
+            "repo/.git/lone",
             "x",
             "repo/refs/main",
         ];
@@ -106,6 +119,8 @@ mod tests {
             ("repo/HEAD.lock", "${home}/repo/HEAD.*"),
             ("repo/refs/main.lock", "${home}/repo/refs/main.*"),
             ("repo/refs/incoming", "${home}/repo/refs"),
+            ("repo/next-index-7.lock", "${home}/repo/next-index-*.lock"),
+            ("repo/.git/lone", "${home}/repo/.git/lone"),
             // It is there; a secret would be granted, too; all of the home would be.
             ("repo/refs/main", "${home}/repo/refs/main"),
             ("keys/HEAD.lock", "${home}/keys/HEAD.lock"),

@@ -1,7 +1,10 @@
 //! Which pattern stands for a path: what changes from run to run becomes a glob, and what is one
 //! program's own directory is granted as that.
 
-use crate::{Secrets, names::varied};
+use crate::{
+    Secrets,
+    names::{is_git_directory, varied},
+};
 use std::path::{Component, Path, PathBuf};
 
 /// Where a run takes place, and what must stay out of every pattern.
@@ -130,7 +133,9 @@ impl Scope {
     /// The same, with `*` for what is another in each run, where that covers no secret.
     fn varied(&self, path: &Path) -> String {
         self.spelled(path, |above, part| {
-            let glob = varied(part).filter(|glob| self.is_plain(above, glob));
+            let is_git = above.ends_with("objects") && is_git_directory(part);
+            let glob = if is_git { Some("??".into()) } else { varied(part) };
+            let glob = glob.filter(|glob| self.is_plain(above, glob));
             glob.unwrap_or_else(|| literal(part))
         })
     }
@@ -221,6 +226,12 @@ mod tests {
         assert_eq!(of("/home/me/work/x"), "${workspace}/x");
         assert_eq!(of("/proc/4711/oom_score_adj"), "/proc/*/oom_score_adj");
         assert_eq!(of("/home/me/.foo-4711.tmp"), "${home}/.foo-*.tmp");
+        for directory in ["9e", "07", "fa"] {
+            let object = format!(
+                "/home/me/r/.git/objects/{directory}/4b825dc642cb6eb9a060e54bf8d69288fbee49"
+            );
+            assert_eq!(of(&object), "${home}/r/.git/objects/??/*");
+        }
         for wide in ["/home/me/4711", "/home/me/.4711", "/etc/4711", "/home/me/4711.txt", "/4711"] {
             assert!(!of(wide).contains('*'), "{wide}: {}", of(wide));
         }

@@ -226,13 +226,13 @@ impl Secrets {
     /// Looks for what looks like a secret and is not listed: in `home`, then in the rest of the
     /// machine, but for the directories that are to `skip` with all that is in them.
     #[must_use]
-    pub fn everywhere(&self, home: &Path, skip: &dyn Fn(&Path) -> bool) -> Found {
+    pub fn everywhere(&self, home: &Path, skip: &dyn Fn(&Path) -> bool) -> FoundSecrets {
         let (mut files, left) = search::everywhere(home, MOST_ENTRIES, skip);
         let is_listed = |path: &PathBuf| self.listed.iter().any(|listed| path.starts_with(listed));
         // Services are no files, and known by their names.
         files.retain(|path| !is_listed(path) && !is_socket(path));
         files.sort();
-        Found { files, left }
+        FoundSecrets { files, left }
     }
 }
 
@@ -247,7 +247,7 @@ fn look_among(directory: &Path, meant: &dyn Fn(&str) -> bool) -> Option<PathBuf>
 
 /// What a search for secrets has come to.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct FoundSecrets {
     /// What looks like a secret: files, and directories with all that is in them.
     pub files: Vec<PathBuf>,
     /// Directories that were not looked through.

@@ -1,8 +1,8 @@
 //! A trapped call with its subject: what it asks for, and with whose rights it is made.
 
 use crate::{
-    led,
-    manager::{Denied, Manager, Request},
+    cache::{AccessRequest, CheckedCache, Denied},
+    link_deputy,
     state::MonitorState,
 };
 use audit::{Access, Refusal, attempt};
@@ -49,34 +49,33 @@ impl Asker<'_> {
         self.state.on_behalf.fs_state.in_cwd(places, mask, make)
     }
 
-    /// Asks whether the subject may; records what policy wants recorded. No answer is a denial.
-    pub fn ask(&self, manager: &Manager, request: &Request<'_>) -> Result<(), Denied> {
-        if !manager.decides {
+    /// Asks whether the subject may; records what is to be recorded.
+    pub fn ask(&self, cache: &CheckedCache, request: &AccessRequest<'_>) -> Result<(), Denied> {
+        if !cache.decides {
             return Ok(());
         }
-        let &Request { tsid, tclass, requested, hint, object } = request;
+        let &AccessRequest { tsid, tclass, requested, hint, object } = request;
         let question = Question { ssid: self.ssid, tsid, tclass };
-        let verdict = manager.avc.has_perm(question, requested, hint).ok();
-        let granted = verdict.is_some_and(|verdict| verdict.granted());
-        let audit = verdict.is_none_or(|verdict| !verdict.audit.is_empty());
+        let asked = cache.avc.ask(question, requested, hint);
+        let (granted, audit) = (asked.granted(), asked.is_recorded());
         let trail = &self.state.records.audit;
         let lent = !granted && attempt::is_lent(question, requested, object);
         if audit || trail.wants_everything() {
             let (object, granted, quiet) = (object(), granted || lent, !audit || lent);
+            let verdict = asked.verdict();
             let access = Access { question, requested, verdict, granted, quiet, object };
             let known = if granted || quiet { Some(access) } else { attempt::defer(access) };
             if let Some(access) = known {
                 trail.record(self.caller, self.number, &access);
             }
         }
-        let caches = &self.state.caches;
-        let by_path = [&caches.file, &caches.socket].iter().any(|it| std::ptr::eq(manager, *it));
-        if by_path && (granted || lent) && led::allow(*self, manager, request).is_err() {
-            self.refuse(&led::refusal(request));
+        let leads = cache.bounds_links && (granted || lent);
+        if leads && link_deputy::allow(*self, cache, request).is_err() {
+            self.refuse(&link_deputy::refusal(request));
             return Err(Denied);
         }
         if granted || lent {
-            self.state.records.deeds.note((self.caller, self.number), tclass, requested, object);
+            self.state.records.activity.note((self.caller, self.number), tclass, requested, object);
             return Ok(());
         }
         missing_capabilities::note_denial();
@@ -143,8 +142,8 @@ impl Asker<'_> {
         let identity = self.caller.identity()?;
         let own_groups = rustix::process::getgroups()?.into_iter().map(Gid::as_raw);
         let own_groups: BTreeSet<u32> = own_groups.collect();
-        let groups =
-            self.caller.tree.proc.status(self.caller.call.tid)?.groups().ok_or(Errno::SRCH)?;
+        let status = self.caller.tree.proc.status(self.caller.call.tid);
+        let groups = self.caller.certain(status)?.groups().ok_or(Errno::SRCH)?;
         let same =
             (identity.fsuid, identity.fsgid) == self.state.on_behalf.ids && own_groups == groups;
         if same { Ok(()) } else { Err(Errno::PERM) }

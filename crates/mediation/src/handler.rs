@@ -1,7 +1,7 @@
 //! Which calls an object manager decides: one list for the decision and for the comparison with the
 //! table that the filter is compiled from.
 
-use confine::{DECIDED, Handler};
+use confine::{DECIDED, Handler, REQUESTS};
 use syscalls::{Sysno, SysnoSet};
 
 /// Defines `decide`, and `CALLS`, the calls that it knows. [`are_known`] compares them with the
@@ -22,7 +22,8 @@ macro_rules! decides {
     };
 }
 
-/// Whether `known` are the very calls that the filter's table has for `handler`.
+/// Whether `known` are the very calls that the filter's tables have for `handler`: those of
+/// `DECIDED`, and ioctl(2) where `REQUESTS` has some of its requests.
 pub const fn are_known(handler: Handler, known: &[Sysno]) -> bool {
     let set = SysnoSet::new(known);
     let (mut row, mut found) = (0, 0);
@@ -38,5 +39,22 @@ pub const fn are_known(handler: Handler, known: &[Sysno]) -> bool {
         }
         row += 1;
     }
+    if has_requests(handler) {
+        if !set.contains(Sysno::ioctl) {
+            return false;
+        }
+        found += 1;
+    }
     found == known.len()
+}
+
+const fn has_requests(handler: Handler) -> bool {
+    let mut row = 0;
+    while row < REQUESTS.len() {
+        if REQUESTS[row].0 as u8 == handler as u8 {
+            return true;
+        }
+        row += 1;
+    }
+    false
 }

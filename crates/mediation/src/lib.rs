@@ -13,11 +13,11 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![forbid(unsafe_code)]
 
+pub mod cache;
 pub mod call;
 pub mod handler;
 pub mod inside;
-mod led;
-pub mod manager;
+mod link_deputy;
 pub mod signal;
 pub mod state;
 pub mod subject;

@@ -2,14 +2,13 @@
 //!
 //! An object manager sees this and what it owns, not the gate and not another manager.
 
-use crate::{inside::Inside, manager::Caches, subject::Processes};
+use crate::{cache::Caches, inside::Inside, subject::Processes};
 use arc_swap::ArcSwap;
-use audit::{Audit, Deeds, Remarks, attempt};
-use confine::PolicyState;
-use confine::{Rights, launch::Given};
+use audit::{Activity, Audit, Remarks, attempt};
+use confine::{PolicyState, Rights, launch::Given};
 use flask::SecurityServer;
 use inode_labels::Labels;
-use std::sync::{Arc, atomic::AtomicI32};
+use std::{path::PathBuf, sync::Arc};
 use supervisor::{OnBehalf, Targets};
 
 /// What deciding a call takes, whoever decides it.
@@ -28,12 +27,12 @@ pub struct MonitorState {
     pub subjects: Processes,
     /// What was decided.
     pub caches: Caches,
-    /// The process group that the run has last made the foreground of the terminal; 0 for none.
-    pub foreground: AtomicI32,
     /// As whom, and where, calls are made on a program's behalf.
     pub on_behalf: OnBehalf,
     /// The runs inside of this one.
     pub inside: Arc<Inside>,
+    /// What the command works on: whoever made the links there, no program looks at them.
+    pub workspace: PathBuf,
     /// What the caller of Dewar left open for the command.
     pub given: Given,
 }
@@ -43,7 +42,7 @@ pub struct Records {
     /// Decisions, denials and refusals.
     pub audit: Arc<Audit>,
     /// What was granted to be written, executed and contacted.
-    pub deeds: Deeds,
+    pub activity: Activity,
     /// What is denied to nobody, and may still be why a program fails.
     pub remarks: Remarks,
 }

@@ -10,9 +10,10 @@
 
 use audit::{
     Access, Record,
-    attempt::{Key, key},
+    attempt::{self, Key, key},
 };
-use mediation::call::Asker;
+use flask::{AccessVector, Question as AccessQuestion};
+use mediation::call::{Asker, CallResult};
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
     io::Errno,
@@ -25,9 +26,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
+use supervisor::Notification;
 
 /// Questions that can be open at once; what is denied beyond is denied unasked.
 const MOST_OPEN: usize = 32;
+/// How often one call can be denied something else each time.
+const MOST_ROUNDS: usize = 16;
 /// Calls that can wait for one answer.
 const MOST_WAITING: usize = 32;
 /// Kinds of denials that are known to be none to ask about; beyond, nothing is asked any more.
@@ -35,8 +39,10 @@ const MOST_SETTLED: usize = 10_000;
 
 /// Who is asked.
 pub struct Asking {
-    /// Passes a question on. Called by the thread that decides the call, which waits then.
-    pub put: Box<dyn Fn(Question) + Send + Sync>,
+    /// Passes a question on; whether it has: else it is called again, unless the call is withdrawn
+    /// meanwhile. Called by the thread that decides the call, which waits then. It must not wait
+    /// for a change of policy, which waits for the call.
+    pub put: Box<dyn Fn(Question) -> bool + Send + Sync>,
     /// Nobody waits for the answer any more.
     pub withdraw: Box<dyn Fn(u64) + Send + Sync>,
     /// How long a call waits at most; then it is denied, whatever the other side does.
@@ -66,10 +72,25 @@ pub enum Verdict {
     Anew,
 }
 
+/// Decides calls, and asks nobody but the policy.
+pub(crate) trait ByPolicy {
+    /// Decides one.
+    fn decide_by_policy(&self, call: &Notification) -> CallResult;
+
+    /// Does something with a call and its subject, as both are now.
+    fn with_asker<T>(
+        &self,
+        call: &Notification,
+        with: impl FnOnce(Asker<'_>) -> Result<T, Errno>,
+    ) -> Result<T, Errno>;
+}
+
 /// The open questions of a run.
 pub(crate) struct Questions {
     asking: Asking,
     open: Mutex<Open>,
+    /// What has passed once, whatever the policy: a process may hold what came of it.
+    passed: Mutex<HashMap<AccessQuestion, AccessVector>>,
 }
 
 #[derive(Default)]
@@ -95,19 +116,69 @@ struct Ticket {
 
 impl Questions {
     pub(crate) fn new(asking: Asking) -> Self {
-        Self { asking, open: Mutex::default() }
+        Self { asking, open: Mutex::default(), passed: Mutex::default() }
+    }
+
+    /// Decides a call, with questions where it is denied.
+    pub(crate) fn decide(&self, policy: &impl ByPolicy, call: &Notification) -> CallResult {
+        let mut once = Vec::new();
+        for round in 0..MOST_ROUNDS {
+            attempt::begin(std::mem::take(&mut once));
+            let outcome = policy.decide_by_policy(call);
+            let attempt = attempt::end();
+            once = attempt.once;
+            let denied = attempt.denied;
+            // What was denied on the way to success, the program can do without.
+            let asked = denied.last().filter(|_| outcome.is_err() && round + 1 < MOST_ROUNDS);
+            let verdict = match asked {
+                Some(access) => policy.with_asker(call, |asker| self.ask(asker, access)),
+                None => Ok((Verdict::NotNow, false)),
+            };
+            match (verdict, asked) {
+                // A policy that is newer than the answer may have taken it: it is decided anew.
+                (Ok((Verdict::Once, false)), Some(access)) => {
+                    *self.passed().entry(access.question).or_default() |= access.requested;
+                    once.push(key(access));
+                }
+                (Ok((Verdict::Once | Verdict::Anew, _)), _) => {}
+                (Ok(_) | Err(Errno::NFILE), _) => {
+                    let _ = policy.with_asker(call, |asker| {
+                        let record = |access| {
+                            asker.state.records.audit.record(asker.caller, asker.number, access);
+                        };
+                        denied.iter().for_each(record);
+                        Ok(())
+                    });
+                    return outcome;
+                }
+                (Err(interrupted), _) => return Err(interrupted),
+            }
+        }
+        Err(Errno::ACCESS)
+    }
+
+    /// What has passed once of what is granted to nobody.
+    pub(crate) fn passed_once(&self, question: AccessQuestion) -> AccessVector {
+        self.passed().get(&question).copied().unwrap_or_default()
+    }
+
+    fn passed(&self) -> MutexGuard<'_, HashMap<AccessQuestion, AccessVector>> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The verdict, and whether policy has changed meanwhile.
-    pub(crate) fn ask(&self, asker: Asker<'_>, access: &Access) -> Result<(Verdict, bool), Errno> {
+    fn ask(&self, asker: Asker<'_>, access: &Access) -> Result<(Verdict, bool), Errno> {
         let Some(ticket) = self.join(&key(access)) else { return Ok((Verdict::NotNow, false)) };
         let until = Instant::now() + self.asking.patience;
         let puts = Cell::new(ticket.is_first);
         let wait = || {
-            if puts.replace(false) {
+            if puts.get() {
                 let record = asker.state.records.audit.denial(asker.caller, asker.number, access);
                 let (id, call) = (ticket.id, asker.caller.call.id);
-                (self.asking.put)(Question { id, call, record });
+                if !(self.asking.put)(Question { id, call, record }) {
+                    return Err(Errno::INTR);
+                }
+                puts.set(false);
             }
             ticket.waiter.wait(until)
         };
@@ -213,7 +284,7 @@ mod tests {
     fn questions(withdrawn: &Arc<AtomicU64>) -> Questions {
         let withdrawn = Arc::clone(withdrawn);
         Questions::new(Asking {
-            put: Box::new(|_| ()),
+            put: Box::new(|_| true),
             withdraw: Box::new(move |id| withdrawn.store(id, Ordering::Relaxed)),
             patience: Duration::from_secs(9),
         })

@@ -4,18 +4,14 @@
 //! how, the object managers.
 
 use crate::{
-    asking::{Questions, Verdict},
+    asking::{ByPolicy, Questions},
     exec,
     lead::Lead,
-    process,
+    process::{self, ProcessAsker, ProcessManager},
     shared::SocketFiles,
     socket::{self, SocketAsker, SocketManager},
 };
-use audit::{
-    CallTimes,
-    attempt::{self, key},
-    refused,
-};
+use audit::{CallTimes, refused};
 use confine::{Handler, Settled};
 use file_manager::{FileAsker, FileManager};
 use mediation::{
@@ -30,13 +26,11 @@ use std::panic::AssertUnwindSafe;
 use supervisor::{Caller, LinkDirectories, Notification};
 use syscalls::Sysno;
 
-/// How often one call can be denied something else each time.
-const MOST_ROUNDS: usize = 16;
-
 /// Receives calls; nobody below knows it.
 pub(crate) struct Gate {
     pub(crate) state: MonitorState,
     pub(crate) files: FileManager,
+    pub(crate) processes: ProcessManager,
     pub(crate) sockets: SocketManager,
     /// What the kernel was told at the start.
     pub(crate) settled: Settled,
@@ -50,8 +44,9 @@ pub(crate) struct Gate {
     pub(crate) refusal: OwnedFd,
 }
 
-// A call that the filter can trap, and that its object manager does not know, or the other way
-// round, does not compile.
+// A call that the filter's table gives to an object manager that does not know it, or the other way
+// round, does not compile. What the filter traps by its arguments is in the table: a test of
+// `confine` asserts it.
 const _: () = {
     assert!(are_known(Handler::File, file_manager::CALLS));
     assert!(are_known(Handler::Process, process::CALLS));
@@ -63,7 +58,7 @@ impl Gate {
     /// Handles a call, unless it is kept for the end of a change of policy.
     pub(crate) fn admit(&self, call: &Notification) {
         if self.state.targets.quiesce.enter(call) {
-            self.times.taken(call.nr, || self.handle(call));
+            self.times.taken(call, || self.handle(call));
         }
     }
 
@@ -111,7 +106,7 @@ impl Gate {
         }
         match &self.questions {
             // What a run inside denies, nobody outside has to answer for.
-            Some(questions) if !self.is_inside(call) => self.decide_with(questions, call),
+            Some(questions) if !self.is_inside(call) => questions.decide(self, call),
             _ => self.decide_by_policy(call),
         }
     }
@@ -120,42 +115,23 @@ impl Gate {
         self.state.subjects.sid(&self.state.targets, call).is_ok_and(is_compound)
     }
 
-    /// Decides a call, with questions where it is denied.
-    fn decide_with(&self, questions: &Questions, call: &Notification) -> CallResult {
-        let mut once = Vec::new();
-        for round in 0..MOST_ROUNDS {
-            attempt::begin(std::mem::take(&mut once));
-            let outcome = self.decide_by_policy(call);
-            let attempt = attempt::end();
-            once = attempt.once;
-            let denied = attempt.denied;
-            // What was denied on the way to success, the program can do without.
-            let asked = denied.last().filter(|_| outcome.is_err() && round + 1 < MOST_ROUNDS);
-            let verdict = match asked {
-                Some(access) => self.with_asker(call, |asker| questions.ask(asker, access)),
-                None => Ok((Verdict::NotNow, false)),
-            };
-            match (verdict, asked) {
-                // A policy that is newer than the answer may have taken it: it is decided anew.
-                (Ok((Verdict::Once, false)), Some(access)) => once.push(key(access)),
-                (Ok((Verdict::Once | Verdict::Anew, _)), _) => {}
-                (Ok(_) | Err(Errno::NFILE), _) => {
-                    let _ = self.with_asker(call, |asker| {
-                        let record = |access| {
-                            asker.state.records.audit.record(asker.caller, asker.number, access);
-                        };
-                        denied.iter().for_each(record);
-                        Ok(())
-                    });
-                    return outcome;
-                }
-                (Err(interrupted), _) => return Err(interrupted),
+    fn dispatch(&self, asker: Asker<'_>) -> CallResult {
+        let (files, processes, sockets) = (&self.files, &self.processes, &self.sockets);
+        let claims = &files.claims.of_call(asker.caller.call.id);
+        match confine::handler(asker.number, &asker.caller.call.args) {
+            Some(Handler::File) => file_manager::decide(FileAsker { asker, files, claims }),
+            Some(Handler::Process) => process::decide(ProcessAsker { asker, processes }),
+            Some(Handler::Exec) => exec::decide(FileAsker { asker, files, claims }),
+            Some(Handler::Socket) => {
+                let files = SocketFiles::new(files, claims);
+                socket::decide(SocketAsker { asker, sockets, files })
             }
+            Some(Handler::Refused) | None => Err(Errno::NOSYS),
         }
-        Err(Errno::ACCESS)
     }
+}
 
-    /// Decides a call, and asks nobody but the policy.
+impl ByPolicy for Gate {
     fn decide_by_policy(&self, call: &Notification) -> CallResult {
         self.with_asker(call, |asker| {
             asker.take_capabilities()?;
@@ -163,7 +139,6 @@ impl Gate {
         })
     }
 
-    /// Does something with a call and its subject, as both are now.
     fn with_asker<T>(
         &self,
         call: &Notification,
@@ -175,25 +150,9 @@ impl Gate {
         let several = !state.subjects.policy_has_one_domain();
         let links = several.then(LinkDirectories::default);
         let (tree, links) = (&state.targets.tree, links.as_ref());
-        let caller = Caller { tree, call, who: &who, cwd: &cwd, links };
+        let listener = &self.state.targets.listener;
+        let caller = Caller { listener, tree, call, who: &who, cwd: &cwd, links };
         let ssid = state.subjects.sid(&state.targets, call)?;
         with(Asker { state, caller, ssid, number })
-    }
-
-    fn dispatch(&self, asker: Asker<'_>) -> CallResult {
-        let (files, sockets) = (&self.files, &self.sockets);
-        let claims = &files.claims.of_call(asker.caller.call.id);
-        match confine::handler(asker.number) {
-            // Of the requests of ioctl(2), one is about process groups.
-            _ if process::is_foreground(&asker) => process::set_foreground(asker),
-            Some(Handler::File) => file_manager::decide(FileAsker { asker, files, claims }),
-            Some(Handler::Process) => process::decide(asker),
-            Some(Handler::Exec) => exec::decide(FileAsker { asker, files, claims }),
-            Some(Handler::Socket) => {
-                let files = SocketFiles::new(files, claims);
-                socket::decide(SocketAsker { asker, sockets, files })
-            }
-            Some(Handler::Refused) | None => Err(Errno::NOSYS),
-        }
     }
 }

@@ -4,25 +4,26 @@ use crate::{
     asking::{Asking, Questions},
     gate::Gate,
     lead::Lead,
+    process::ProcessManager,
     revoke::Control,
     socket::{Endpoints, KeptSockets, Peers, SocketManager},
 };
 use arc_swap::ArcSwap;
 use audit::{
-    Audit, CallTime, CallTimes, Deed, DeedKind, Deeds, Listening, Planted, Plantings, Record,
+    Activity, Audit, CallTime, CallTimes, Deed, DeedKind, Listening, Planted, Plantings, Record,
     Remarks, Trail, Watch,
 };
 use avc::Stats;
 use confine::{
-    ConfineError, Confinement, KernelPolicy, PRIVATE, PolicyState, Request, Settled,
+    ConfineError, Confinement, KernelPolicy, LaunchRequest, PRIVATE, PolicyState, Settled,
     launch::{self, CommandStatus, Namespaces, Started},
 };
 use file_manager::{FileManager, Outside, PathCache};
 use flask::SecurityServer;
-use inode_labels::{Claims, Labels, Private, Status};
+use inode_labels::{Labels, Private, RepositoryNames, Status};
 use mediation::{
+    cache::{Caches, CheckedCache},
     inside::Inside,
-    manager::{Caches, Manager},
     state::{MonitorState, Records},
     subject::Processes,
 };
@@ -31,10 +32,7 @@ use rustix::{
     fs::{CWD, Mode as Permissions, OFlags},
     io::Errno,
 };
-use std::{
-    os::fd::OwnedFd,
-    sync::{Arc, atomic::AtomicI32},
-};
+use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc};
 use supervisor::{Execs, FsState, Listener, OnBehalf, Quiesce, Targets, closing};
 
 /// Which object managers decide.
@@ -59,9 +57,11 @@ impl Enforce {
 /// What to run, and under what.
 pub struct Job {
     /// The command, and what is laid down around it.
-    pub request: Request,
+    pub request: LaunchRequest,
     /// Which object managers decide.
     pub enforce: Enforce,
+    /// What the command works on.
+    pub workspace: PathBuf,
     /// Where decisions are written.
     pub audit: Vec<Trail>,
     /// What of what is made and changed is to be reported.
@@ -145,7 +145,7 @@ pub struct Report {
 ///
 /// [`RunError`]; nothing was run then, and nothing is left running.
 pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError> {
-    let Job { request, enforce, audit, watch, account, started: on_start, ask } = job;
+    let Job { request, enforce, workspace, audit, watch, account, started: on_start, ask } = job;
     let off = enforce == Enforce::OFF;
     let own_loopback = request.own_loopback && request.namespaces.net;
     let machine = own_loopback.then(Listening::here);
@@ -171,14 +171,14 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let private = private(confinement.view())?;
     let Confinement { policy, exactness, settled, given, .. } = confinement;
     let number = |pid: rustix::process::Pid| pid.as_raw_pid().cast_unsigned();
-    let (init, keeper) = (number(sandbox.init_pid()), sandbox.keeper_pid().map(number));
+    let (init, subreaper) = (number(sandbox.init_pid()), sandbox.subreaper_pid().map(number));
     let tree =
-        proc::ProcessTree::new(proc, init, keeper).map_err(system("look at this process"))?;
+        proc::ProcessTree::new(proc, init, subreaper).map_err(system("look at this process"))?;
     let KernelPolicy { plan, first, labels, rules, .. } = policy;
     let subjects = Processes::new(&plan.domains, command.as_raw_nonzero().get() as u32, &tree)
         .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))
         .inspect_err(|_| sandbox.end_if_interrupted())?;
-    let avc = |decides| Manager::new(Arc::clone(&server), decides);
+    let avc = |decides| CheckedCache::new(Arc::clone(&server), decides);
     let (paths, endpoints) = (PathCache::new(plan.domains.clone()), Endpoints::new(&labels));
     let policy = PolicyState { plan, first, exactness, files: labels.files };
     let gate = Arc::new(Gate {
@@ -191,29 +191,30 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             },
             records: Records {
                 audit,
-                deeds: Deeds::default(),
+                activity: Activity::default(),
                 remarks: Remarks::new(machine, number(command)),
             },
             inside: Arc::new(Inside::new(stack, settled.clone(), private.clone())),
             labels: Labels::new(rules).in_view(private),
             subjects,
             caches: Caches {
-                file: avc(enforce.files),
+                file: avc(enforce.files).bounding_links(),
                 process: avc(enforce.processes),
-                socket: avc(enforce.sockets),
+                socket: avc(enforce.sockets).bounding_links(),
             },
-            foreground: AtomicI32::new(0),
             on_behalf: OnBehalf::new(capabilities, namespaces.user, FsState::new(unshares_fs)),
             server,
             policy: ArcSwap::from_pointee(policy),
+            workspace,
             given,
         },
         files: FileManager {
-            claims: Claims::default(),
+            claims: RepositoryNames::default(),
             plantings: Plantings::new(watch),
             paths,
             outside,
         },
+        processes: ProcessManager::default(),
         sockets: SocketManager {
             endpoints,
             peers: Peers::default(),
@@ -259,7 +260,7 @@ fn report(gate: &Gate, outcome: CommandStatus, unrecorded: Vec<&'static str>) ->
     let (denials, dropped) = records.audit.denials();
     let audit_failure = records.audit.failure();
     let (planted, planted_more) = gate.files.plantings.report();
-    let (deeds, deeds_more) = records.deeds.all();
+    let (deeds, deeds_more) = records.activity.all();
     Report {
         outcome,
         decisions: gate.state.caches.stats(),

@@ -307,17 +307,13 @@ impl Manager {
         hint: &Hint,
         about: impl FnOnce() -> About<'a>,
     ) -> Result<(), Denied> {
-        let verdict = self.parts.avc.has_perm(q, requested, hint);
+        let asked = self.parts.avc.ask(q, requested, hint);
+        let (missing, verdict) = (asked.missing(), asked.verdict());
         let names = |av| self.parts.classes.names(q.tclass, av).map(str::to_owned).collect();
         let context = |sid| self.server.sid_to_context(sid).unwrap_or_default();
-        let (missing, audit) = match &verdict {
-            Ok(verdict) => (verdict.missing, verdict.audit),
-            Err(Unreachable) => (requested, requested),
-        };
-        let permissive = verdict.is_ok_and(|verdict| verdict.permissive)
-            || (verdict.is_ok() && !self.parts.status.enforcing());
-        let granted = !requested.is_empty() && (missing.is_empty() || permissive);
-        if granted && audit.is_empty() {
+        let passes = verdict.is_some() && !self.parts.status.enforcing();
+        let granted = !requested.is_empty() && (asked.granted() || passes);
+        if granted && !asked.is_recorded() {
             return Ok(());
         }
         let denied = Denied {
@@ -325,9 +321,9 @@ impl Manager {
             tcontext: context(q.tsid),
             tclass: self.parts.classes.name(q.tclass).to_owned(),
             missing: names(missing),
-            answered: verdict.is_ok(),
+            answered: verdict.is_some(),
         };
-        if !audit.is_empty() && self.records() {
+        if asked.is_recorded() && self.records() {
             let record = self.record(q, (requested, missing), verdict, &denied);
             self.put_on_record(&Record { granted, ..record }.with(about()));
         }
@@ -338,7 +334,7 @@ impl Manager {
         &self,
         q: Question,
         (requested, missing): (AccessVector, AccessVector),
-        verdict: Result<Verdict, Unreachable>,
+        verdict: Option<Verdict>,
         denied: &Denied,
     ) -> Record {
         let explained = match missing.is_empty() {
@@ -349,7 +345,7 @@ impl Manager {
             }),
         };
         let names = self.parts.classes.names(q.tclass, requested).map(str::to_owned);
-        Record::of(denied, names.collect(), verdict.ok(), explained)
+        Record::of(denied, names.collect(), verdict, explained)
     }
 
     fn records(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Checks access for plugins: cache, security server, record.
 
 use crate::denial::{Denial, Journal};
-use avc::{Avc, Hint, Verdict};
+use avc::{AccessOutcome, Avc, Hint};
 use flask::{AccessVector, Question};
 
 /// The AVC of one host, and the journal of what it denied.
@@ -12,7 +12,7 @@ pub(crate) struct AccessCheck {
 
 impl AccessCheck {
     /// Whether `question.ssid` may use `requested`. What is denied is recorded under `plugin`, with
-    /// what `object` calls the thing; no answer is a denial.
+    /// what `object` calls the thing.
     pub(crate) fn allows(
         &self,
         plugin: &str,
@@ -21,10 +21,10 @@ impl AccessCheck {
         hint: &Hint,
         object: impl FnOnce() -> Option<String>,
     ) -> bool {
-        self.ask(plugin, question, requested, hint, object).is_some_and(Verdict::granted)
+        self.ask(plugin, question, requested, hint, object).granted()
     }
 
-    /// The same, as the cache has it; `None` when there is no answer.
+    /// The same, as the cache has it.
     pub(crate) fn ask(
         &self,
         plugin: &str,
@@ -32,17 +32,13 @@ impl AccessCheck {
         requested: AccessVector,
         hint: &Hint,
         object: impl FnOnce() -> Option<String>,
-    ) -> Option<Verdict> {
-        let verdict = self.avc.has_perm(question, requested, hint).ok();
-        let (granted, missing, recorded) = match &verdict {
-            Some(verdict) if verdict.missing.is_empty() => return Some(*verdict),
-            Some(verdict) => (verdict.granted(), verdict.missing, !verdict.audit.is_empty()),
-            None => (false, requested, true),
-        };
-        if recorded {
-            let (plugin, object) = (plugin.to_owned(), object());
-            self.journal.record(Denial { plugin, question, missing, object, permissive: granted });
+    ) -> AccessOutcome {
+        let asked = self.avc.ask(question, requested, hint);
+        let missing = asked.missing();
+        if !missing.is_empty() && asked.is_recorded() {
+            let (plugin, object, permissive) = (plugin.to_owned(), object(), asked.granted());
+            self.journal.record(Denial { plugin, question, missing, object, permissive });
         }
-        verdict
+        asked
     }
 }

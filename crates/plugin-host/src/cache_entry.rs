@@ -15,7 +15,7 @@ pub(crate) struct CacheEntry<'c> {
 }
 
 /// Code that lay there.
-pub(crate) struct Found {
+pub(crate) struct CachedModule {
     pub(crate) module: Module,
     /// There are remarks about the text that it was made of.
     pub(crate) remarked: bool,
@@ -33,11 +33,11 @@ impl<'c> CacheEntry<'c> {
     }
 
     /// The code; without it, what is wrong with what lies there, if something does.
-    pub(crate) fn find(&self) -> Result<Found, Option<String>> {
+    pub(crate) fn find(&self) -> Result<CachedModule, Option<String>> {
         let Some((cache, key)) = &self.at else { return Err(None) };
         let wrong = match cache.find(key) {
             Lookup::Found(code) => match sys::deserialize(self.engine, &code) {
-                Some(module) => return Ok(Found { module, remarked: code.remarked() }),
+                Some(module) => return Ok(CachedModule { module, remarked: code.remarked() }),
                 None => "does not fit this engine",
             },
             Lookup::Altered => "was altered",

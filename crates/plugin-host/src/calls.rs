@@ -4,7 +4,7 @@ use crate::{
     grant_cache::GrantCache,
     handles::{Handle, Handles, Object},
     interface::{EACCES, EBADF, ECONNREFUSED, EINVAL, EIO, EMFILE, ENOENT, ENOSPC},
-    objects::Found,
+    objects::NamedFile,
     plugin::Plugin,
 };
 use avc::Hint;
@@ -175,7 +175,7 @@ impl Calls {
 
     fn opened(&mut self, path: &[u8]) -> Result<i32, i32> {
         let shown = String::from_utf8_lossy(path).into_owned();
-        let found = Found::look(path);
+        let found = NamedFile::look(path);
         // What is not there has the label of its path: who may not read there does not learn what
         // exists.
         let tsid = match &found {

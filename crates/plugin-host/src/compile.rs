@@ -2,7 +2,7 @@
 
 use crate::{
     cache::Cache,
-    cache_entry::{CacheEntry, Found},
+    cache_entry::{CacheEntry, CachedModule},
     call_failure::CallFailure,
     engine::engine,
     extent,
@@ -207,7 +207,7 @@ impl Compiler {
         let origin = Origin::Text { compiler, declarations, memory, text };
         let entry = CacheEntry::of(self.cache.as_ref(), engine, &origin, spec.name);
         let warning = match entry.find() {
-            Ok(Found { module, remarked }) => {
+            Ok(CachedModule { module, remarked }) => {
                 // Whoever loads the text hears the remarks about it, each time.
                 let remarks = if remarked { self.front(spec, text)?.warnings } else { Vec::new() };
                 let loaded = Loaded { from_cache: true, remarks, ..Loaded::default() };
@@ -235,7 +235,7 @@ impl Compiler {
         let engine = &isolation.engine;
         let entry = CacheEntry::of(self.cache.as_ref(), engine, &Origin::Wasm(wasm), spec.name);
         let warning = match entry.find() {
-            Ok(Found { module, .. }) => {
+            Ok(CachedModule { module, .. }) => {
                 let loaded = Loaded { from_cache: true, ..Loaded::default() };
                 return link(spec, isolation, &module, loaded, Spots::Foreign);
             }

@@ -44,14 +44,13 @@ impl GrantCache {
     #[inline(never)]
     fn ask(&mut self, plugin: &Plugin, requested: AccessVector) -> bool {
         let asked = self.access.ask(&plugin.name, self.question, requested, &self.hint, || None);
-        let Some(verdict) = asked else { return false };
         // What passes only because the domain is permissive is asked, and recorded, every time.
-        if verdict.missing.is_empty() {
+        if let Some(verdict) = asked.verdict().filter(|it| it.missing.is_empty()) {
             let same = verdict.seqno == self.seqno;
             let before = if same { self.granted } else { AccessVector::NONE };
             (self.granted, self.seqno) = (before | requested, verdict.seqno);
         }
-        verdict.granted()
+        asked.granted()
     }
 
     /// Counts the uses of what is kept as answers found at a hint.

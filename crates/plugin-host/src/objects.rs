@@ -37,7 +37,7 @@ pub(crate) struct Rules {
 }
 
 /// A file that was found, and is not open yet.
-pub(crate) struct Found {
+pub(crate) struct NamedFile {
     fd: OwnedFd,
     pub(crate) path: PathBuf,
 }
@@ -81,7 +81,7 @@ impl Labels {
     }
 }
 
-impl Found {
+impl NamedFile {
     /// The regular file that `path` leads to. Symbolic links are followed, and the label is that of
     /// where they lead; links of `/proc` that lead anywhere are not.
     pub(crate) fn look(path: &[u8]) -> Result<Self, i32> {

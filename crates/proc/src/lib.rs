@@ -5,7 +5,9 @@
 //!  Proc (a mounted proc file system, by its descriptor)
 //!   ├─ status(tid) ─▶ Status: who it is (Identity), groups, tracer, signals
 //!   ├─ stat(pid) ───▶ Stat: state, parent, terminal, beginning
+//!   ├─ descriptors(tid) ─▶ Descriptors: which are open, and what their links say
 //!   ├─ descriptor(tid, fd) ─▶ DescriptorInfo: flags, process, watches, descriptors in flight
+//!   ├─ cgroups(tid) ─▶ Cgroups
 //!   ├─ maps(tid), smaps(tid) ─▶ Mapping
 //!   ├─ tcp_peer(tid, inode), syscall(tid), limit(tid), personality(tid)
 //!   └─ pids(), threads(pid), children(pid), descendants(pid)
@@ -29,8 +31,10 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod cgroup;
 mod deep;
 mod descriptor;
+mod descriptors;
 mod files;
 mod maps;
 mod mounts;
@@ -40,10 +44,13 @@ mod status;
 mod tcp;
 mod tree;
 
+pub use cgroup::Cgroups;
 pub use descriptor::{DescriptorInfo, Watch, named};
+pub use descriptors::{Descriptors, socket_number};
 pub use files::{Proc, none_if_gone};
-pub use maps::{Mapping, may_be_written, vdso};
+pub use maps::{Mapping, mapped_files, may_be_written, vdso};
 pub use mounts::Mounts;
 pub use stat::Stat;
 pub use status::{Identity, Signals, Status};
+pub use tcp::listeners;
 pub use tree::{ProcessTree, path_of};

@@ -1,6 +1,7 @@
 //! `/proc/PID/maps` and `smaps`: proc_pid_maps(5).
 
 use crate::descriptor::DELETED;
+use rustix::io::{Errno, Result};
 
 /// What the kernel writes for a line break in a path: other backslashes stay as they are.
 const LINE_FEED: &str = "\\012";
@@ -82,12 +83,37 @@ impl<'a> Mapping<'a> {
         self.path.replace(LINE_FEED, "\n").into_bytes()
     }
 
+    /// Whether the kernel says that the file was deleted there, or replaced.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        self.path.as_bytes().ends_with(DELETED)
+    }
+
     /// Whether the file certainly lies where its path says: it was not deleted there, and the text
     /// has one meaning.
     #[must_use]
     pub fn is_at_its_path(&self) -> bool {
-        !self.path.as_bytes().ends_with(DELETED) && !self.path.contains(LINE_FEED)
+        !self.is_deleted() && !self.path.contains(LINE_FEED)
     }
+}
+
+/// The files that `maps` names, each once.
+///
+/// # Errors
+///
+/// `ENOENT` if one has no path.
+pub fn mapped_files(maps: &str) -> Result<Vec<Mapping<'_>>> {
+    let mut files: Vec<Mapping<'_>> = Vec::new();
+    for line in maps.lines() {
+        let is_file = line.split_ascii_whitespace().nth(4).is_some_and(|number| number != "0");
+        match Mapping::parse(line) {
+            Some(map) if files.iter().all(|it| it.file != map.file) => files.push(map),
+            // No path leads to it.
+            None if is_file => return Err(Errno::NOENT),
+            _ => {}
+        }
+    }
+    Ok(files)
 }
 
 /// Whether the process may make the shared mapping at `start` one that it writes to, by its
@@ -140,5 +166,16 @@ mod tests {
     fn the_code_page_of_the_kernel_is_found() {
         let maps = "7f00-8f00 r--p 0 fe:01 1 /a\n7ffd1000-7ffd3000 r-xp 0 00:00 0   [vdso]\n";
         assert_eq!(vdso(maps), Some(0x7ffd_1000));
+    }
+
+    #[test]
+    fn each_file_is_named_once_and_what_has_no_path_is_an_error() {
+        let line =
+            |path: &str| format!("7f00-8f00 r-xp 00000000 fe:01 12                   {path}\n");
+        let stack = "7ffd1000-7ffd3000 rw-p 00000000 00:00 0                   [stack]\n8000-9000 rw-p 0 00:00 0 \n";
+        let maps = [&line("/a"), &line("/a"), &line("/ld.so"), stack].concat();
+        let named: Vec<&str> = mapped_files(&maps).unwrap().iter().map(|it| it.path).collect();
+        assert_eq!(named, ["/a", "/ld.so"]);
+        assert_eq!(mapped_files(&line("anon_inode:x")), Err(Errno::NOENT));
     }
 }

@@ -38,7 +38,7 @@ impl<Fd: AsFd> Proc<Fd> {
             own.port() == port && (own.ip().is_unspecified() || own.ip().to_canonical() == ip)
         };
         for table in self.tcp_tables(tid) {
-            if table?.lines().skip(1).filter_map(listener).any(serves) {
+            if listeners(&table?).any(serves) {
                 return Ok(true);
             }
         }
@@ -55,6 +55,11 @@ impl<Fd: AsFd> Proc<Fd> {
             }
         })
     }
+}
+
+/// Where sockets of a table (`/proc/net/tcp`, `tcp6`) listen.
+pub fn listeners(table: &str) -> impl Iterator<Item = SocketAddr> {
+    table.lines().skip(1).filter_map(listener)
 }
 
 /// The local address in a line, if it is about a socket that listens (`TCP_LISTEN` of

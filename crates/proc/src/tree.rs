@@ -29,19 +29,19 @@ pub struct ProcessTree {
     /// The first process.
     init: u32,
     /// What stands between the caller and the first process, if anything does.
-    keeper: Option<u32>,
+    subreaper: Option<u32>,
 }
 
 impl ProcessTree {
-    /// The processes below `init`, a child of the calling process or of its child `keeper`.
+    /// The processes below `init`, a child of the calling process or of its child `subreaper`.
     ///
     /// # Errors
     ///
     /// That of openat(2).
-    pub fn new(proc: OwnedFd, init: u32, keeper: Option<u32>) -> Result<Self> {
+    pub fn new(proc: OwnedFd, init: u32, subreaper: Option<u32>) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let own_fds = rustix::fs::openat(&proc, "self/fd", flags, Mode::empty())?;
-        Ok(Self { proc: Proc::new(proc), own_fds, init, keeper })
+        Ok(Self { proc: Proc::new(proc), own_fds, init, subreaper })
     }
 
     /// Whether a file lies in a proc file system.
@@ -116,7 +116,7 @@ impl ProcessTree {
     }
 
     /// The processes of the sandbox: all that descend from its first, and those left to the caller
-    /// or the keeper.
+    /// or the subreaper.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl ProcessTree {
         let own = std::process::id();
         let mut found = Vec::new();
         let mut parents = vec![self.init, own];
-        parents.extend(self.keeper);
+        parents.extend(self.subreaper);
         while let Some(parent) = parents.pop() {
             // Orphans come here and go: the kernel's list leaves others out when one ends while it
             // is read.
@@ -187,9 +187,9 @@ impl ProcessTree {
         matches!(top, Ok(Some(top)) if pid != top && !self.is_of_dewar(pid))
     }
 
-    /// Whether a process is the first or the keeper.
+    /// Whether a process is the first or the subreaper.
     fn is_of_dewar(&self, pid: u32) -> bool {
-        pid == self.init || Some(pid) == self.keeper
+        pid == self.init || Some(pid) == self.subreaper
     }
 
     /// Whether a process certainly does not belong to the sandbox, nor is the caller: its ancestors

@@ -91,8 +91,8 @@ impl Amended {
     }
 
     /// What is left of `rights`, and what was given where the profile does not deny.
-    pub(crate) fn of(&self, rights: Rights) -> Rights {
-        self.taken.from(rights, self.given)
+    pub(crate) fn of(&self, rights: &Rights) -> Rights {
+        self.taken.from(rights, &self.given)
     }
 
     /// Whether the same is taken and given, by whichever amendments: then every further one comes
@@ -115,15 +115,15 @@ impl Taken {
     }
 
     /// What is left of `rights`, with what was `given` where the profile does not deny.
-    fn from(&self, rights: Rights, given: Rights) -> Rights {
+    fn from(&self, rights: &Rights, given: &Rights) -> Rights {
         if rights.hidden.is_some() {
-            return rights;
+            return *rights;
         }
         if self.everything.is_some() {
             return Rights { denied: self.everything, ..Rights::default() };
         }
         if rights.denied.is_some() {
-            return rights;
+            return *rights;
         }
         let kept =
             |right: Option<TextSpan>, taken: Option<TextSpan>| right.filter(|_| taken.is_none());
@@ -133,7 +133,7 @@ impl Taken {
             read: rights.readable().or(given.readable()),
             write: kept(rights.write, self.write).or(given.write),
             exec: kept(rights.exec, self.exec),
-            ..rights
+            ..*rights
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::error::{Problem, Reporter, closest};
 use crate::hosts::{self, ResolvedHost};
 use crate::merged::Profile;
 use crate::mounted::Mounted;
-use crate::network::{self, AbstractName, Endpoints, Host, Target};
+use crate::network::{self, AbstractName, Endpoints, Host, NetworkObject};
 use crate::pattern::{self, Pattern};
 use crate::source::TextSpan;
 use crate::variables::Variables;
@@ -273,7 +273,7 @@ fn clause(
         AmendedObject::Write(text) => ClauseObject::Paths(PathUse::Write, paths(text)?),
         AmendedObject::Exec(text) => ClauseObject::Paths(PathUse::Exec, paths(text)?),
         AmendedObject::Unix(text) => match network::parse(&format!("unix:{text}"), variables)? {
-            Target::Abstract(_, name) => ClauseObject::Abstract(name),
+            NetworkObject::Abstract(_, name) => ClauseObject::Abstract(name),
             _ => ClauseObject::Paths(PathUse::Connect, paths(text)?),
         },
         AmendedObject::Network { endpoint, addresses } => {

@@ -7,7 +7,7 @@ use crate::guard::GuardAction;
 use crate::hosts::{Addresses, ResolvedHost};
 use crate::limits::Limits;
 use crate::merged::{self, Direction, Hiding, Mode, Profile};
-use crate::network::{Host, Target};
+use crate::network::{Host, NetworkObject};
 use crate::policy::Policy;
 use crate::rights::{List, Rights};
 use crate::source::{Located, Origin, Sources, TextSpan};
@@ -290,7 +290,7 @@ impl Compiled {
         let in_vain = policy.in_vain.filter(|_| is_last);
         let granted_in_vain = in_vain.and_then(|place| sources.origin(place));
         let granted_in_vain = granted_in_vain.map(|origin| origin.to_string());
-        let gate = |gate: &crate::policy::Gate| {
+        let gate = |gate: &crate::policy::WritableEntrypoint| {
             Some(OpenGate {
                 domain: profile.domains[gate.into].name.clone(),
                 from: profile.domains[gate.from].name.clone(),
@@ -298,11 +298,11 @@ impl Compiled {
                 grant: sources.origin(gate.grant)?,
             })
         };
-        let open_gates = policy.gates.iter().filter_map(gate).collect();
+        let open_gates = policy.writable_entrypoints.iter().filter_map(gate).collect();
         let places = |of: fn(&Rights) -> Option<TextSpan>| {
             policy.nodes.iter().map(|node| node.rights.iter().map(of).collect()).collect()
         };
-        let withheld = places(|rights| rights.hidden.or(rights.denied));
+        let withheld = places(Rights::withheld);
         let shown = places(|rights| rights.readable().or(rights.list));
         let taken = policy.nodes.iter().map(|node| node.taken.clone()).collect();
         Self {
@@ -345,7 +345,7 @@ fn summary(domain: &merged::Domain, type_name: String, hosts: &[ResolvedHost]) -
     let endpoints = |direction: Direction| {
         let rules = domain.network.iter().filter(|rule| rule.direction == direction);
         let rule = |rule: &merged::NetworkRule| {
-            let Target::Ip(e) = &rule.target else { return None };
+            let NetworkObject::Ip(e) = &rule.target else { return None };
             let host = hosts.iter().position(|host| host.host == e.host)?;
             Some(EndpointRule { host, protocol: e.protocol, low: e.low, high: e.high })
         };
@@ -370,7 +370,7 @@ fn summary(domain: &merged::Domain, type_name: String, hosts: &[ResolvedHost]) -
         unix_bind: sockets(Direction::Bind),
         guard: domain.guard.action().map(|(action, _)| action),
         unguarded: entries.map(|entry| entry.pattern.to_string()).collect(),
-        programs: domain.programs.iter().map(|(pattern, _)| pattern.to_string()).collect(),
+        programs: domain.program_names(),
         from: domain.from.as_deref().map(values),
         believes: values(&domain.noatsecure),
         serves: values(&domain.serves),

@@ -140,7 +140,7 @@ pub(crate) fn parse(text: &str, file: usize, reporter: &mut Reporter) -> Documen
     let broken = !errors.is_empty();
     for error in errors {
         let span = error.span().unwrap_or(0..0);
-        let place = TextSpan { file, start: span.start, end: span.end };
+        let place = TextSpan::new(file, span);
         let message = error.message().to_owned();
         reporter.report(Problem::Syntax { message }, Some(place));
     }
@@ -260,8 +260,7 @@ impl<'a, 'r> Section<'a, 'r> {
     }
 
     fn place<T>(&self, spanned: &Spanned<T>) -> TextSpan {
-        let span = spanned.span();
-        TextSpan { file: self.file, start: span.start, end: span.end }
+        TextSpan::new(self.file, spanned.span())
     }
 
     fn wrong_type(&mut self, key: &str, expected: &'static str, value: &Spanned<DeValue<'_>>) {

@@ -253,8 +253,7 @@ impl ProfileError {
     pub(crate) fn new(problem: Problem, place: Option<TextSpan>, sources: &Sources) -> Self {
         let file = place.and_then(|place| sources.get(place).map(|file| (place, file)));
         let at = file.map(|(place, file)| {
-            let length = place.end.saturating_sub(place.start);
-            (NamedSource::new(&file.name, Arc::clone(&file.text)), (place.start, length).into())
+            (NamedSource::new(&file.name, Arc::clone(&file.text)), place.bytes().into())
         });
         let origin = place.and_then(|place| sources.origin(place));
         Self { problem, at, line: origin.map(|o| (o.file, o.line, o.column)) }

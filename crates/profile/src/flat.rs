@@ -38,7 +38,7 @@ const NETWORK: [List; 3] = [
 ///
 /// `is_private` says whether they come to a loopback of the run's own: a document that names
 /// endpoints outside takes that from what it extends, and one text cannot say both.
-pub(crate) fn text(documents: &[Document], is_private: bool) -> String {
+pub(crate) fn text<'a>(documents: &'a [Document], is_private: bool) -> String {
     let mut text = String::new();
     let last =
         |pick: fn(&Document) -> Option<&Located<String>>| documents.iter().rev().find_map(pick);
@@ -51,7 +51,7 @@ pub(crate) fn text(documents: &[Document], is_private: bool) -> String {
         entry(&mut text, key, value.map(|value| quoted(&value.value)));
     }
     let main: Vec<&DomainLists> = documents.iter().map(|document| &document.main).collect();
-    lists(&mut text, &main);
+    lists(&mut text, (&main, 0));
     let loopback = documents.iter().rev().find_map(|it| it.main.network.loopback.as_ref());
     let loopback = loopback.map(|it| match it.value.as_str() {
         "private" if !is_private => "none",
@@ -75,18 +75,27 @@ pub(crate) fn text(documents: &[Document], is_private: bool) -> String {
             names.push(&name.value);
         }
     }
+    let forgets = forgets(&main).unwrap_or(0);
     for name in names {
-        let all = documents.iter().flat_map(|document| &document.domains);
-        let own: Vec<&DomainLists> =
-            all.filter(|(known, _)| known.value == name).map(|(_, lists)| lists).collect();
+        let of = |documents: &'a [Document]| {
+            let all = documents.iter().flat_map(|document| &document.domains);
+            all.filter(|(known, _)| known.value == name).map(|(_, lists)| lists)
+        };
+        let own: Vec<&DomainLists> = of(documents).collect();
         let _ = writeln!(text, "\n[domains.{}]", quoted(name));
-        lists(&mut text, &own);
+        lists(&mut text, (&own, of(&documents[..forgets]).count()));
     }
     text
 }
 
-/// Everything that one domain says, layer by layer.
-fn lists<'a>(text: &mut String, layers: &[&'a DomainLists]) {
+/// The last of `layers` that forgets the network of those before it.
+fn forgets(layers: &[&DomainLists]) -> Option<usize> {
+    layers.iter().rposition(|it| it.network.inherit.as_ref().is_some_and(|it| !it.value))
+}
+
+/// Everything that one domain says, layer by layer. What the first few say of the network is
+/// `forgotten`.
+fn lists<'a>(text: &mut String, (layers, forgotten): (&[&'a DomainLists], usize)) {
     let exec: Vec<&str> =
         layers.iter().flat_map(|it| &it.exec).map(|it| it.value.as_str()).collect();
     list(text, "exec", &exec);
@@ -112,8 +121,7 @@ fn lists<'a>(text: &mut String, layers: &[&'a DomainLists]) {
     list(text, "files.unguarded", &all(layers, |lists| &lists.files.unguarded));
     list(text, "capabilities", &all(layers, |lists| &lists.capabilities));
     // Whoever inherits no network says so for all that it extends.
-    let own = layers.iter().rposition(|it| it.network.inherit.as_ref().is_some_and(|it| !it.value));
-    let own = &layers[own.unwrap_or(0)..];
+    let own = &layers[forgets(layers).unwrap_or(0).max(forgotten)..];
     for (key, pick) in NETWORK {
         list(text, key, &all(own, pick));
     }

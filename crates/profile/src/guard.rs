@@ -24,8 +24,8 @@ pub enum GuardLevel {
 pub struct GuardedName {
     /// What a guard does about it.
     pub level: GuardLevel,
-    /// One or more components; a `*` at the start stands for any characters, a `/` at the end for
-    /// everything below.
+    /// One or more components; a `*`, one in a component, stands for any characters, a `/` at the
+    /// end for everything below.
     pub name: &'static str,
     /// Who executes it, or does what it says.
     pub runs: &'static str,
@@ -120,6 +120,7 @@ mod tests {
             let name = guarded_name(line).unwrap_or_else(|| panic!("`{line}` is none"));
             let plain = |c: char| c.is_ascii_alphanumeric() || "./*_-".contains(c);
             assert!(name.name.chars().all(plain), "`{line}`");
+            assert!(name.name.split('/').all(|part| part.matches('*').count() <= 1), "`{line}`");
             assert_eq!(name.runs.is_empty(), name.level == GuardLevel::But, "`{line}`");
         }
     }

@@ -5,7 +5,7 @@ use crate::error::Reporter;
 use crate::merged::Profile;
 use crate::mounted::Mounted;
 use crate::pattern::{self, Pattern};
-use crate::rights::{Entry, List, Standing};
+use crate::rights::{List, ListedPattern, Standing};
 use crate::source::TextSpan;
 use crate::variables::{Variables, fixed_path, is_left};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub enum Kept {
     /// The profile was read from it, or something else of the run.
     Needed,
-    /// A link leads to it, or by it, that has a guarded name.
+    /// A link leads to it, or by it, that has a guarded name; or Git's configuration does.
     Led,
     /// Tools are told there which registries to ask.
     Registries,
@@ -34,7 +34,7 @@ impl Kept {
     pub fn why(self) -> &'static str {
         match self {
             Self::Needed => "this run depends on it",
-            Self::Led => "a link with a guarded name leads there",
+            Self::Led => "what has a guarded name leads there",
             Self::Registries => "it says which registries are reached",
         }
     }
@@ -49,6 +49,8 @@ pub(crate) fn guard(
     let Profile { domains, registries, left, .. } = profile;
     let sources: Vec<PathBuf> = reporter.sources.ways().map(Path::to_owned).collect();
     let kept = variables.kept.iter().map(|path| (path, List::Deny, "Dewar keeps it for itself"));
+    let misleading = variables.misleading.iter();
+    let misleading = misleading.map(|path| (path, List::Deny, "it would lead a tool astray"));
     let fixed = variables.fixed.iter().chain(&sources);
     let fixed = fixed.map(|path| (path, List::Unwritten, Kept::Needed.why()));
     let led = variables.led.iter().map(|(_, place)| (place, List::Unwritten, Kept::Led.why()));
@@ -56,16 +58,34 @@ pub(crate) fn guard(
     let tools = registries.iter().filter_map(|tool| variables.registries.get(tool));
     let said = tools.flat_map(|tool| &tool.files);
     let said = said.map(|path| (path, List::Unwritten, Kept::Registries.why()));
-    for (entry, list, why) in kept.chain(fixed).chain(led).chain(said) {
+    for (entry, list, why) in kept.chain(misleading).chain(fixed).chain(led).chain(said) {
         let path = fixed_path(entry);
         let text = path.to_string_lossy();
         let patterns = pattern::parse(&escaped(&text), variables);
         let patterns = patterns.map_err(|problem| reporter.report(problem, None));
-        let patterns = patterns.unwrap_or_default();
+        let mut patterns = patterns.unwrap_or_default();
         let elsewhere: Vec<Pattern> =
             patterns.iter().flat_map(|pattern| mounted.elsewhere(pattern)).collect();
-        for pattern in patterns.into_iter().chain(elsewhere) {
+        patterns.extend(elsewhere);
+        if list == List::Deny {
+            // What a profile names below it would stand over it.
+            let own = domains.iter().flat_map(|domain| &domain.own);
+            let below: Vec<Pattern> =
+                own.flat_map(|own| patterns.iter().flat_map(|it| granted_below(own, it))).collect();
+            patterns.extend(below);
+        }
+        for pattern in patterns {
+            // Who names that very file means it.
+            let is_freed = |own: &[ListedPattern]| {
+                why == Kept::Led.why()
+                    && own.iter().any(|it| {
+                        it.list == List::Unguarded && it.pattern.regex() == pattern.regex()
+                    })
+            };
             let granted = domains.iter_mut().filter_map(|domain| {
+                if is_freed(&domain.own) {
+                    return None;
+                }
                 let standing = standing(&domain.own, list, &pattern, variables.shares_memory)?;
                 Some((domain, standing))
             });
@@ -80,7 +100,7 @@ pub(crate) fn guard(
             }
             losing.for_each(|(domain, standing)| {
                 let (pattern, layer) = (pattern.clone(), usize::MAX);
-                domain.own.push(Entry {
+                domain.own.push(ListedPattern {
                     pattern,
                     list,
                     layer,
@@ -95,11 +115,26 @@ pub(crate) fn guard(
     }
 }
 
+/// What `own` grants below what `pattern` stands for, without granting all of that; all that it
+/// grants if that cannot be told.
+fn granted_below(own: &ListedPattern, pattern: &Pattern) -> Vec<Pattern> {
+    if !grants(own, List::Deny, pattern) || own.pattern.covers(pattern) {
+        return Vec::new();
+    }
+    own.pattern.common(pattern).unwrap_or_else(|_| vec![own.pattern.clone()])
+}
+
 /// Where what may grant, somewhere in `pattern`, what `list` takes away stands to the directories
 /// for temporary files; `None` if nothing does. What a run has of such a directory as a whole is
 /// its own, and not the machine's file, unless it `shares` the machine's directory.
-fn standing(own: &[Entry], list: List, pattern: &Pattern, shares: bool) -> Option<Standing> {
-    let granting: Vec<&Entry> = own.iter().filter(|own| grants(own, list, pattern)).collect();
+fn standing(
+    own: &[ListedPattern],
+    list: List,
+    pattern: &Pattern,
+    shares: bool,
+) -> Option<Standing> {
+    let granting: Vec<&ListedPattern> =
+        own.iter().filter(|own| grants(own, list, pattern)).collect();
     let is_whole = granting.iter().all(|entry| entry.standing == Standing::Whole);
     match list {
         _ if granting.is_empty() => None,
@@ -109,7 +144,7 @@ fn standing(own: &[Entry], list: List, pattern: &Pattern, shares: bool) -> Optio
 }
 
 /// Whether `own` may grant, somewhere in `pattern`, what `list` takes away.
-fn grants(own: &Entry, list: List, pattern: &Pattern) -> bool {
+fn grants(own: &ListedPattern, list: List, pattern: &Pattern) -> bool {
     let is_grant = match list {
         List::Unwritten => own.list == List::Write,
         _ => !own.list.restricts() && !matches!(own.list, List::Names | List::Unguarded),
@@ -138,11 +173,11 @@ pub(crate) fn confidential(
 }
 
 /// Denies a domain those of `files` that it has only as a part of all settings.
-pub(crate) fn withhold(entries: &mut Vec<Entry>, files: &[(Pattern, TextSpan)]) {
+pub(crate) fn withhold(entries: &mut Vec<ListedPattern>, files: &[(Pattern, TextSpan)]) {
     if files.is_empty() {
         return;
     }
-    let says = |entry: &&Entry| !matches!(entry.list, List::Names | List::Unguarded);
+    let says = |entry: &&ListedPattern| !matches!(entry.list, List::Names | List::Unguarded);
     let (mut whole, mut named) = (Vec::new(), Vec::new());
     for entry in entries.iter().filter(says) {
         match entry.pattern.literal_start() {
@@ -160,9 +195,9 @@ pub(crate) fn withhold(entries: &mut Vec<Entry>, files: &[(Pattern, TextSpan)]) 
     let only = files.iter().filter(|(pattern, _)| has(pattern)).map(|(pattern, place)| {
         let (pattern, list, standing) = (pattern.clone(), List::Deny, Standing::Elsewhere);
         let (rank, beside, alone) = (None, false, false);
-        Entry { pattern, list, layer: 0, place: *place, standing, rank, beside, alone }
+        ListedPattern { pattern, list, layer: 0, place: *place, standing, rank, beside, alone }
     });
-    let only: Vec<Entry> = only.collect();
+    let only: Vec<ListedPattern> = only.collect();
     entries.extend(only);
 }
 

@@ -1,7 +1,7 @@
 //! Which addresses the hosts of network rules stand for.
 
 use crate::merged::Profile;
-use crate::network::{Host, Target, bits, masked};
+use crate::network::{Host, NetworkObject, bits, masked};
 use crate::source::Sources;
 use crate::variables::Variables;
 use std::collections::BTreeMap;
@@ -65,9 +65,9 @@ pub(crate) fn resolve(
 ) -> Vec<ResolvedHost> {
     let mut hosts: BTreeMap<Host, Option<PathBuf>> = BTreeMap::new();
     for rule in profile.domains.iter().flat_map(|domain| &domain.network) {
-        if let Target::Ip(endpoints) = &rule.target {
+        if let NetworkObject::Ip(endpoints) = &rule.target {
             let file = hosts.entry(endpoints.host.clone()).or_default();
-            *file = file.take().or_else(|| sources.0.get(rule.place.file)?.path.clone());
+            *file = file.take().or_else(|| sources.0.get(rule.place.file())?.path.clone());
         }
     }
     let names: Vec<&str> = hosts.keys().filter_map(looked_up).collect();

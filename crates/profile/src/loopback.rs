@@ -3,7 +3,7 @@
 
 use crate::error::{Problem, Reporter};
 use crate::merged::{Direction, Loopback, NetworkRule, Profile};
-use crate::network::{Endpoints, Host, Target};
+use crate::network::{Endpoints, Host, NetworkObject};
 use crate::source::TextSpan;
 use flask::Protocol;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -47,12 +47,12 @@ pub(crate) fn open(
 /// Whether some rule is about hosts and ports.
 pub(crate) fn reaches_outside(profile: &Profile) -> bool {
     let mut given = profile.domains.iter().flat_map(|domain| &domain.network);
-    given.any(|rule| matches!(rule.target, Target::Ip(_)))
+    given.any(|rule| matches!(rule.target, NetworkObject::Ip(_)))
 }
 
 /// Not of the addresses that stand for every interface.
 fn is_on_this_machine(rule: &NetworkRule) -> bool {
-    let Target::Ip(Endpoints { host: Host::Network(address, _), .. }) = &rule.target else {
+    let NetworkObject::Ip(Endpoints { host: Host::Network(address, _), .. }) = &rule.target else {
         return false;
     };
     !address.is_unspecified()
@@ -72,7 +72,7 @@ fn rules(place: TextSpan) -> impl Iterator<Item = NetworkRule> {
         let protocols = [Protocol::Tcp, Protocol::Udp];
         protocols.into_iter().flat_map(move |protocol| {
             directions.iter().map(move |direction| NetworkRule {
-                target: Target::Ip(Endpoints {
+                target: NetworkObject::Ip(Endpoints {
                     host: Host::Network(address, length),
                     protocol,
                     low: 0,

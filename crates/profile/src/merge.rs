@@ -6,12 +6,12 @@ use crate::document::{Document, DomainLists, FileLists, NetworkLists};
 use crate::error::{Problem, Reporter};
 use crate::guarded;
 use crate::loopback;
-use crate::merged::{Direction, Domain, Hiding, Loopback, Mode, NetworkRule, Profile};
+use crate::merged::{ALL_ELSE, Direction, Domain, Hiding, Loopback, Mode, NetworkRule, Profile};
 use crate::mounted::Mounted;
-use crate::network::{self, Target};
+use crate::network::{self, NetworkObject};
 use crate::pattern::{self, Pattern, Steps};
 use crate::registry;
-use crate::rights::{Entries, Entry, List, Standing};
+use crate::rights::{Entries, List, ListedPattern, Standing};
 use crate::source::{Located, TextSpan};
 use crate::variables::Variables;
 use std::collections::HashSet;
@@ -70,7 +70,7 @@ fn finish_domains(
     reporter: &mut Reporter,
 ) {
     let mut steps = Steps::of_a_profile();
-    let mut entries = |mut all: Vec<Entry>| {
+    let mut entries = |mut all: Vec<ListedPattern>| {
         guarded::withhold(&mut all, confidential);
         mounted.take(&mut all, confidential);
         let report = |(problem, place)| reporter.report(problem, Some(place));
@@ -128,6 +128,8 @@ impl Merger<'_> {
         let network = &document.main.network;
         if network.inherit.as_ref().is_some_and(|inherit| !inherit.value) {
             profile.loopback = None;
+            profile.registries.clear();
+            profile.domains[1..].iter_mut().for_each(Domain::forget_network);
         }
         if let Some(loopback) = &network.loopback {
             let meant = self.reporter.take(loopback::parse(&loopback.value), loopback.place);
@@ -174,6 +176,10 @@ impl Merger<'_> {
 
     fn add_domain(&mut self, domain: &mut Domain, lists: &DomainLists, layer: usize) {
         for program in &lists.exec {
+            if program.value == ALL_ELSE && domain.name != MAIN {
+                domain.all_else = Some(program.place);
+                continue;
+            }
             let patterns = self.patterns(program);
             domain.programs.extend(patterns.into_iter().map(|pattern| (pattern, program.place)));
         }
@@ -243,7 +249,7 @@ impl Merger<'_> {
                         pattern = pattern.with_everything_below();
                     }
                     let standing = Standing::of(&pattern, &temporary);
-                    domain.own.push(Entry {
+                    domain.own.push(ListedPattern {
                         pattern,
                         list,
                         layer,
@@ -273,8 +279,7 @@ impl Merger<'_> {
 
     fn add_network(&mut self, domain: &mut Domain, lists: &NetworkLists) {
         if lists.inherit.as_ref().is_some_and(|inherit| !inherit.value) {
-            domain.network.clear();
-            domain.netlink = None;
+            domain.forget_network();
         }
         if let Some(netlink) = &lists.netlink {
             for name in &netlink.value {
@@ -302,7 +307,7 @@ impl Merger<'_> {
     fn check_domains(&mut self, profile: &Profile) {
         let names: Vec<&str> = profile.domains.iter().map(|domain| domain.name.as_str()).collect();
         for domain in &profile.domains[1..] {
-            if domain.programs.is_empty() {
+            if domain.programs.is_empty() && domain.all_else.is_none() {
                 let problem = Problem::bad(
                     &domain.name,
                     "a domain that a program enters",
@@ -377,9 +382,13 @@ fn check_name(name: &str) -> Result<(), Problem> {
 }
 
 /// A socket in the file system is bound where files may be created; there is nothing more to grant.
-fn check_direction(rule: &str, target: Target, direction: Direction) -> Result<Target, Problem> {
+fn check_direction(
+    rule: &str,
+    target: NetworkObject,
+    direction: Direction,
+) -> Result<NetworkObject, Problem> {
     match (&target, direction) {
-        (Target::Unix(..), Direction::Bind) => Err(Problem::BadEndpoint {
+        (NetworkObject::Unix(..), Direction::Bind) => Err(Problem::BadEndpoint {
             rule: rule.to_owned(),
             reason: "binding a unix socket creates a file",
             help: "list its directory in `files.write`: sockets may be made where files may"

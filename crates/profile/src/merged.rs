@@ -3,11 +3,14 @@
 use crate::environment::Environment;
 use crate::guard::Guard;
 use crate::limits::Limits;
-use crate::network::Target;
+use crate::network::NetworkObject;
 use crate::pattern::Pattern;
-use crate::rights::{Entries, Entry, List};
+use crate::rights::{Entries, List, ListedPattern};
 use crate::source::{Located, TextSpan};
 use std::collections::HashSet;
+
+/// In `exec` of a domain: whatever may be executed, and is no program of who executes it.
+pub(crate) const ALL_ELSE: &str = "*";
 
 /// How much the monitor decides itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +80,8 @@ pub(crate) struct Domain {
     pub(crate) place: Option<TextSpan>,
     /// The programs that enter it.
     pub(crate) programs: Vec<(Pattern, TextSpan)>,
+    /// Where it says that all else enters it which may be executed.
+    pub(crate) all_else: Option<TextSpan>,
     pub(crate) from: Option<Vec<Located<String>>>,
     /// The domains whose environment its programs believe.
     pub(crate) noatsecure: Vec<Located<String>>,
@@ -84,7 +89,7 @@ pub(crate) struct Domain {
     pub(crate) serves: Vec<Located<String>>,
     pub(crate) inherit: bool,
     pub(crate) capabilities: Vec<Located<String>>,
-    pub(crate) own: Vec<Entry>,
+    pub(crate) own: Vec<ListedPattern>,
     /// The rights to files, those of the base domain included.
     pub(crate) entries: Entries,
     pub(crate) network: Vec<NetworkRule>,
@@ -99,6 +104,7 @@ impl Domain {
             name: name.to_owned(),
             place,
             programs: Vec::new(),
+            all_else: None,
             from: None,
             noatsecure: Vec::new(),
             serves: Vec::new(),
@@ -112,13 +118,24 @@ impl Domain {
         }
     }
 
+    /// The programs that enter it, as a profile writes them.
+    pub(crate) fn program_names(&self) -> Vec<String> {
+        let all_else = self.all_else.map(|_| ALL_ELSE.to_owned());
+        self.programs.iter().map(|(pattern, _)| pattern.to_string()).chain(all_else).collect()
+    }
+
+    pub(crate) fn forget_network(&mut self) {
+        self.network.clear();
+        self.netlink = None;
+    }
+
     /// The patterns of every list, program and socket of it, with whether the list restricts.
     pub(crate) fn patterns(&self) -> impl Iterator<Item = (Pattern, bool)> {
         let files = self.entries.iter().filter(|it| !it.beside);
         let files = files.map(|it| (it.pattern.clone(), it.list.restricts()));
         let programs = self.programs.iter().map(|(pattern, _)| pattern);
         let sockets = self.network.iter().flat_map(|rule| match &rule.target {
-            Target::Unix(_, patterns) => patterns.as_slice(),
+            NetworkObject::Unix(_, patterns) => patterns.as_slice(),
             _ => &[],
         });
         files.chain(programs.chain(sockets).map(|pattern| (pattern.clone(), false)))
@@ -184,7 +201,7 @@ impl Said {
 /// A network rule of one domain.
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkRule {
-    pub(crate) target: Target,
+    pub(crate) target: NetworkObject,
     pub(crate) direction: Direction,
     pub(crate) place: TextSpan,
 }

@@ -1,7 +1,7 @@
 //! The same files at two places, by mounts: what is taken at the one is taken at the other.
 
 use crate::pattern::Pattern;
-use crate::rights::{Entry, List, Standing};
+use crate::rights::{List, ListedPattern, Standing};
 use crate::source::TextSpan;
 use std::path::PathBuf;
 
@@ -36,20 +36,26 @@ impl Mounted {
     /// Adds what `entries` take from the files of other places, and what they would give of
     /// `confidential` ones. Who names such a place to grant all of it means it: what is denied
     /// around the other one is none of it. A part that is granted is as it would be elsewhere.
-    pub(crate) fn take(&self, entries: &mut Vec<Entry>, confidential: &[(Pattern, TextSpan)]) {
+    pub(crate) fn take(
+        &self,
+        entries: &mut Vec<ListedPattern>,
+        confidential: &[(Pattern, TextSpan)],
+    ) {
         let mut taken = Vec::new();
         for (from, to) in &self.0 {
-            let grants = |entry: &Entry| !entry.list.restricts() && entry.list > List::Names;
+            let grants =
+                |entry: &ListedPattern| !entry.list.restricts() && entry.list > List::Names;
             let is_it = |pattern: &Pattern| pattern.clone().with_nothing_below() == *to;
             let is_meant = entries.iter().any(|it| grants(it) && is_it(&it.pattern));
-            let around = |entry: &Entry| entry.pattern.covers(from) && entry.layer != usize::MAX;
+            let around =
+                |entry: &ListedPattern| entry.pattern.covers(from) && entry.layer != usize::MAX;
             for entry in entries.iter().filter(|entry| entry.list.restricts()) {
                 if is_meant && around(entry) {
                     continue;
                 }
                 let moved = entry.pattern.moved(from, to);
                 let moved = moved.unwrap_or_else(|_| vec![to.clone().with_everything_below()]);
-                taken.extend(moved.into_iter().map(|pattern| Entry {
+                taken.extend(moved.into_iter().map(|pattern| ListedPattern {
                     pattern,
                     standing: Standing::Elsewhere,
                     rank: None,
@@ -59,7 +65,7 @@ impl Mounted {
             }
         }
         for (pattern, place) in confidential {
-            taken.extend(self.elsewhere(pattern).into_iter().map(|pattern| Entry {
+            taken.extend(self.elsewhere(pattern).into_iter().map(|pattern| ListedPattern {
                 pattern,
                 list: List::Deny,
                 layer: 0,

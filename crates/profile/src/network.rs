@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What a network rule speaks about.
 #[derive(Clone, Debug)]
-pub(crate) enum Target {
+pub(crate) enum NetworkObject {
     /// Endpoints: hosts and ports.
     Ip(Endpoints),
     /// Sockets in the file system.
@@ -17,7 +17,7 @@ pub(crate) enum Target {
     Abstract(Flavour, Option<AbstractName>),
 }
 
-impl Target {
+impl NetworkObject {
     /// The unix sockets that it names, as rules spell them; none for endpoints.
     pub(crate) fn sockets(&self) -> Vec<String> {
         let scheme = |flavour: &Flavour| match flavour {
@@ -153,13 +153,13 @@ pub(crate) fn netmask(address: IpAddr, length: u8) -> IpAddr {
 }
 
 /// Reads one network rule.
-pub(crate) fn parse(rule: &str, variables: &Variables) -> Result<Target, Problem> {
+pub(crate) fn parse(rule: &str, variables: &Variables) -> Result<NetworkObject, Problem> {
     for (scheme, flavour) in [("unix:", Flavour::Stream), ("unixgram:", Flavour::Datagram)] {
         if let Some(path) = rule.strip_prefix(scheme) {
             return parse_unix(rule, path, flavour, variables);
         }
     }
-    parse_endpoints(rule).map(Target::Ip)
+    parse_endpoints(rule).map(NetworkObject::Ip)
 }
 
 /// Reads one rule for endpoints.
@@ -179,10 +179,10 @@ fn parse_unix(
     path: &str,
     flavour: Flavour,
     variables: &Variables,
-) -> Result<Target, Problem> {
+) -> Result<NetworkObject, Problem> {
     let Some(name) = path.strip_prefix('@') else {
         let patterns = pattern::parse(path, variables)?;
-        return Ok(Target::Unix(flavour, patterns));
+        return Ok(NetworkObject::Unix(flavour, patterns));
     };
     let (stem, any) = match name.strip_suffix('*') {
         Some(stem) => (stem, true),
@@ -194,9 +194,9 @@ fn parse_unix(
         return Err(bad(rule, "not an abstract name that a policy can hold", help.to_owned()));
     }
     if stem.is_empty() {
-        return Ok(Target::Abstract(flavour, None));
+        return Ok(NetworkObject::Abstract(flavour, None));
     }
-    Ok(Target::Abstract(flavour, Some(AbstractName { stem: stem.to_owned(), any })))
+    Ok(NetworkObject::Abstract(flavour, Some(AbstractName { stem: stem.to_owned(), any })))
 }
 
 fn parse_ip(rule: &str) -> Result<Endpoints, Bad> {

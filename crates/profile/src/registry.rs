@@ -2,7 +2,7 @@
 
 use crate::error::{Problem, Reporter, closest};
 use crate::merged::{Direction, NetworkRule, Profile};
-use crate::network::{self, Target};
+use crate::network::{self, NetworkObject};
 use crate::source::Located;
 use crate::variables::Variables;
 use registries::Tool;
@@ -23,7 +23,7 @@ pub(crate) fn rules(
     let parsed = endpoints.filter_map(|endpoint| network::parse_endpoints(endpoint).ok());
     parsed
         .map(|endpoints| NetworkRule {
-            target: Target::Ip(endpoints),
+            target: NetworkObject::Ip(endpoints),
             direction: Direction::Connect,
             place: tool.place,
         })

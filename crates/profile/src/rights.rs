@@ -54,7 +54,7 @@ impl Standing {
 
 /// One pattern of one list.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ListedPattern {
     pub(crate) pattern: Pattern,
     pub(crate) list: List,
     /// By depth in the chain of `extends`: greater for what extends than for what is extended, in
@@ -71,7 +71,7 @@ pub(crate) struct Entry {
     pub(crate) alone: bool,
 }
 
-impl Entry {
+impl ListedPattern {
     fn rank(&self) -> usize {
         self.rank.unwrap_or_else(|| self.pattern.stem())
     }
@@ -101,6 +101,8 @@ pub(crate) struct Rights {
     pub(crate) exec: Option<TextSpan>,
     pub(crate) denied: Option<TextSpan>,
     pub(crate) hidden: Option<TextSpan>,
+    /// Why it is not written, though all around it is. Nothing else is kept away by that.
+    pub(crate) unwritten: Option<TextSpan>,
     /// New files may be made, existing ones not be changed.
     pub(crate) make: Option<TextSpan>,
     /// No guard is set here.
@@ -109,7 +111,7 @@ pub(crate) struct Rights {
 
 impl Rights {
     /// What is left of them when `entry`, which restricts, holds as well.
-    pub(crate) fn restricted_by(self, entry: &Entry) -> Self {
+    pub(crate) fn restricted_by(self, entry: &ListedPattern) -> Self {
         let place = Some(entry.place);
         match entry.list {
             List::Deny if self.hidden.is_none() => Self { denied: place, ..self.without_rights() },
@@ -118,8 +120,8 @@ impl Rights {
         }
     }
 
-    fn apply(&mut self, entry: &Entry) {
-        let Entry { list, place, standing, .. } = *entry;
+    fn apply(&mut self, entry: &ListedPattern) {
+        let ListedPattern { list, place, standing, .. } = *entry;
         let granted = |old: Self| Self { denied: None, hidden: None, ..old };
         match list {
             List::Unguarded => self.unguarded = Some(place),
@@ -146,6 +148,11 @@ impl Rights {
         Self { unguarded: self.unguarded, ..Self::default() }
     }
 
+    /// Why something is kept away.
+    pub(crate) fn withheld(&self) -> Option<TextSpan> {
+        self.hidden.or(self.denied).or(self.unwritten)
+    }
+
     /// What makes it readable: writing and executing imply it.
     pub(crate) fn readable(&self) -> Option<TextSpan> {
         self.read.or(self.write).or(self.exec)
@@ -165,7 +172,7 @@ type TooMany = (Problem, TextSpan);
 
 /// Entries of one domain in the order of applying.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Entries(Vec<Entry>);
+pub(crate) struct Entries(Vec<ListedPattern>);
 
 impl Entries {
     /// Sorts `entries`, and lets each glob hold below the more specific patterns that would hide
@@ -177,7 +184,7 @@ impl Entries {
     ///
     /// There are more than can be compared with each other; with a place where the last one comes
     /// from.
-    pub(crate) fn new(entries: Vec<Entry>, steps: &mut Steps) -> Result<Self, TooMany> {
+    pub(crate) fn new(entries: Vec<ListedPattern>, steps: &mut Steps) -> Result<Self, TooMany> {
         let mut all = Self(entries);
         let mut residuals = Vec::new();
         for glob in all.0.iter().filter(|entry| entry.pattern.is_glob()) {
@@ -185,7 +192,7 @@ impl Entries {
                 let left = glob.pattern.residuals(&other.pattern, steps);
                 for pattern in left.map_err(|_| too_many(glob))? {
                     let (layer, rank) = (glob.layer.max(other.layer), Some(other.pattern.stem()));
-                    residuals.push(Entry { pattern, layer, rank, ..glob.clone() });
+                    residuals.push(ListedPattern { pattern, layer, rank, ..glob.clone() });
                 }
                 all.check(residuals.len(), glob)?;
             }
@@ -217,7 +224,7 @@ impl Entries {
                 let left = entry.pattern.common_in(other, steps);
                 for pattern in left.map_err(|_| too_many(entry))? {
                     let rank = Some(entry.rank());
-                    residuals.push(Entry { pattern, rank, beside: true, ..entry.clone() });
+                    residuals.push(ListedPattern { pattern, rank, beside: true, ..entry.clone() });
                 }
                 self.check(residuals.len(), entry)?;
             }
@@ -225,12 +232,13 @@ impl Entries {
         self.add(residuals, steps)
     }
 
-    fn check(&self, more: usize, last: &Entry) -> Result<(), TooMany> {
+    fn check(&self, more: usize, last: &ListedPattern) -> Result<(), TooMany> {
         if self.0.len() + more > MOST { Err(too_many(last)) } else { Ok(()) }
     }
 
-    fn add(&mut self, residuals: Vec<Entry>, steps: &mut Steps) -> Result<(), TooMany> {
-        let key = |it: &Entry| (it.pattern.regex().to_owned(), it.list, it.layer, it.rank());
+    fn add(&mut self, residuals: Vec<ListedPattern>, steps: &mut Steps) -> Result<(), TooMany> {
+        let key =
+            |it: &ListedPattern| (it.pattern.regex().to_owned(), it.list, it.layer, it.rank());
         let mut known = HashSet::new();
         for entry in residuals {
             if known.insert(key(&entry)) {
@@ -241,25 +249,25 @@ impl Entries {
         if let Some(last) = self.0.get(MOST) {
             return Err(too_many(last));
         }
-        self.0.sort_by_key(Entry::key);
+        self.0.sort_by_key(ListedPattern::key);
         Ok(())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ListedPattern> {
         self.0.iter()
     }
 
     /// The path of the entry at `place` that lets the files of `pattern` be written, as far as it
     /// has no glob.
     pub(crate) fn written_from(&self, place: TextSpan, pattern: &Pattern) -> Option<Pattern> {
-        let writes = |entry: &&Entry| {
+        let writes = |entry: &&ListedPattern| {
             entry.list == List::Write && entry.place == place && entry.pattern.covers(pattern)
         };
         self.0.iter().rfind(writes).map(|entry| entry.pattern.top())
     }
 
     /// The entries that restrict, and may lose files to a pattern that is none of them.
-    pub(crate) fn restricting(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn restricting(&self) -> impl Iterator<Item = &ListedPattern> {
         self.0.iter().filter(|entry| entry.list.restricts())
     }
 
@@ -273,7 +281,7 @@ impl Entries {
         let mut rights = Rights::default();
         // Entries are sorted by their ranks, and one with a higher rank covers no pattern.
         let candidates = self.0.iter().take_while(|entry| entry.rank() <= pattern.stem());
-        let covering: Vec<&Entry> =
+        let covering: Vec<&ListedPattern> =
             candidates.filter(|entry| entry.pattern.covers(pattern)).collect();
         let is_of_machine = covering.iter().any(|entry| entry.is_of_machine());
         for entry in covering.iter().filter(|entry| !is_of_machine || !entry.is_of_run()) {
@@ -285,7 +293,7 @@ impl Entries {
 
 /// Whether files of `glob` below `other` would be labelled by `other` though `glob` has a say
 /// there.
-fn loses_against(glob: &Entry, other: &Entry) -> bool {
+fn loses_against(glob: &ListedPattern, other: &ListedPattern) -> bool {
     let says = glob.list.restricts() && other.list < List::Deny;
     let adds = !glob.list.restricts() && !other.list.restricts();
     (says || adds)
@@ -294,7 +302,7 @@ fn loses_against(glob: &Entry, other: &Entry) -> bool {
 }
 
 /// Whether files of `entry` would be labelled by `other`, which says nothing in its domain.
-fn loses_label(entry: &Entry, (other, restricts): &(Pattern, bool)) -> bool {
+fn loses_label(entry: &ListedPattern, (other, restricts): &(Pattern, bool)) -> bool {
     let is_tie = entry.pattern.stem() == other.stem();
     if is_tie && !(entry.list.restricts() && *restricts) {
         return false;
@@ -302,6 +310,6 @@ fn loses_label(entry: &Entry, (other, restricts): &(Pattern, bool)) -> bool {
     entry.pattern.may_lose(other)
 }
 
-fn too_many(last: &Entry) -> TooMany {
+fn too_many(last: &ListedPattern) -> TooMany {
     (Problem::TooManyPatterns { most: MOST }, last.place)
 }

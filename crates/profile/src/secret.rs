@@ -99,6 +99,19 @@ mod tests {
             repeated("Authorization: Bearer ", "aB3", 12),
             "Server=db;User Id=me;Password=hunter2;".to_owned(),
             "Pwd=hunter2;Server=db".to_owned(),
+            "host=db.example.org user=me password=hunter2".to_owned(),
+            "password=hunter2 host=/run/postgresql".to_owned(),
+            "jdbc:oracle:thin:scott/tiger@//db:1521/x".to_owned(),
+            "jdbc:postgresql://db/x?user=me&password=hunter2".to_owned(),
+            "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=aB3+/aB3aB3=".to_owned(),
+            "https://a.blob.core.windows.net/c?sv=2024-01-01&sig=aB3%2BaB3aB3%3D".to_owned(),
+            "https://nuget.example.org/?api_key=aB3aB3aB3".to_owned(),
+            repeated("https://discord.com/api/webhooks/123456/", "aB3_", 12),
+            repeated("https://api.telegram.org/bot123456:", "aB3", 12),
+            repeated("x-key=1,Authorization=Bearer ", "aB3", 12),
+            repeated("Basic ", "aB3z", 5) + "==",
+            "-Xmx2g -Djavax.net.ssl.keyStorePassword=hunter2".to_owned(),
+            r#"{"http-basic": {"a.org": {"username": "me", "password": "hunter2"}}}"#.to_owned(),
         ] {
             assert!(kind(&secret).is_some(), "{secret}");
         }
@@ -115,6 +128,13 @@ mod tests {
             "history -a; pwd=$(pwd)",
             "password=",
             "2026-11-22T10:00:00Z",
+            "-Xmx2g -Dfile.encoding=UTF-8 -Dhttp.proxyHost=proxy",
+            "host=db.example.org user=me dbname=x",
+            "https://example.org/search?q=keyboards&page=2",
+            "https://example.org/a?password=$PASSWORD",
+            "octocat/hello/.github/workflows/x.yml@refs/heads/main",
+            "the basic and the full configuration",
+            r#"{"name": "x", "version": "1.0.0"}"#,
         ] {
             assert_eq!(kind(harmless), None, "{harmless}");
         }

@@ -1,6 +1,7 @@
 //! Where profile text comes from: shipped with Dewar, a file, or a string; and places inside it.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -111,10 +112,27 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
 /// A stretch of bytes in one of the files that make up a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TextSpan {
-    /// Index into [`Sources`].
-    pub(crate) file: usize,
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+    // Of each place in the file system, a profile keeps a dozen of these.
+    file: u32,
+    start: u32,
+    end: u32,
+}
+
+impl TextSpan {
+    /// A stretch of the file with that index in [`Sources`]. What lies behind 4 GiB is shown at no
+    /// place.
+    pub(crate) fn new(file: usize, bytes: Range<usize>) -> Self {
+        let short = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        Self { file: short(file), start: short(bytes.start), end: short(bytes.end) }
+    }
+
+    pub(crate) fn file(self) -> usize {
+        self.file as usize
+    }
+
+    pub(crate) fn bytes(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
 }
 
 /// Something that a person wrote, and where.
@@ -184,26 +202,27 @@ impl Sources {
 
     /// Adds an amendment and returns the place of all its text.
     pub(crate) fn add_amendment(&mut self, name: String, text: &str) -> TextSpan {
-        let place = TextSpan { file: self.0.len(), start: 0, end: text.len() };
+        let place = TextSpan::new(self.0.len(), 0..text.len());
         let (path, way) = (None, Vec::new());
         self.0.push(SourceFile { name, text: text.into(), path, way, amendment: true });
         place
     }
 
     pub(crate) fn get(&self, place: TextSpan) -> Option<&SourceFile> {
-        self.0.get(place.file)
+        self.0.get(place.file())
     }
 
     /// File, line, column and text of `place`.
     pub(crate) fn origin(&self, place: TextSpan) -> Option<Origin> {
         let file = self.get(place)?;
-        let before = file.text.get(..place.start)?;
+        let bytes = place.bytes();
+        let before = file.text.get(..bytes.start)?;
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Some(Origin {
             file: file.name.clone(),
             line: if file.amendment { 0 } else { before.matches('\n').count() + 1 },
             column: before[line_start..].chars().count() + 1,
-            text: file.text.get(place.start..place.end)?.to_owned(),
+            text: file.text.get(bytes)?.to_owned(),
         })
     }
 }

@@ -46,6 +46,10 @@ pub struct Variables {
     /// what it leads by, and to.
     #[serde(default)]
     pub led: Vec<(PathBuf, PathBuf)>,
+    /// What no run may read: a project's word that would lead a tool into what later runs of it
+    /// trust.
+    #[serde(default)]
+    pub misleading: Vec<PathBuf>,
     /// Places at which the same files lie as at another, by mounts: the other one, then this. What
     /// is taken at the one is taken at the other.
     #[serde(default)]

@@ -59,6 +59,25 @@ fn what_is_taken_at_one_place_is_taken_at_the_other() {
     }
 }
 
+/// Whoever names what Dewar keeps, or a part of it, gets nothing of it.
+#[test]
+fn what_dewar_keeps_is_granted_by_no_name() {
+    for (files, path) in [
+        ("write = ['/home/me/.cache/dewar']", "/home/me/.cache/dewar/x"),
+        ("write = ['/home/me/.cache/dewar/x']", "/home/me/.cache/dewar/x"),
+        (
+            "read = ['${home}/.cache']\nexec = ['${home}/.cache/dewar/x/y']",
+            "/home/me/.cache/dewar/x/y",
+        ),
+        ("write = ['${home}/.cache/*/x']", "/home/me/.cache/dewar/x"),
+        ("write = ['${home}/.c*/**/x/**']", "/home/me/.cache/dewar/a/x/y"),
+        ("write = ['/srv/all/me/.cache/dewar/x']", "/srv/all/me/.cache/dewar/x"),
+        ("write = ['/srv/all/*/.cache/*/x']", "/srv/all/me/.cache/dewar/x"),
+    ] {
+        assert_eq!(found(files, path, None), "", "{files} {path}");
+    }
+}
+
 #[test]
 fn a_place_that_is_granted_by_its_name_is_meant() {
     let files = "hide = ['${home}']\nwrite = ['/srv/work']\nread = ['/srv']";

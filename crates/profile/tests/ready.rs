@@ -88,8 +88,19 @@ fn a_package_manager_fills_caches_that_its_scripts_cannot_poison() {
         ("go", "/home/me/.cache/go-build/00/x", ("go", "rwx"), ("tests", "rx")),
         ("cargo", "/home/me/.cargo/env.fish", ("cargo", "r"), ("build", "r")),
         ("npm", "/home/me/.npmrc", ("npm", "r"), ("scripts", "hidden")),
-        ("pnpm", "/home/me/.config/pnpm/rc", ("npm", "r"), ("scripts", "")),
+        // A project has pnpm copy what it may read, and write where it likes.
+        ("pnpm", "/home/me/.npmrc", ("npm", "hidden"), ("scripts", "hidden")),
+        ("pnpm", "/home/me/.config/pnpm/rc", ("npm", "hidden"), ("scripts", "hidden")),
+        ("pnpm", "/home/me/.cache/node/corepack/v1/x", ("npm", "rx"), ("scripts", "rx")),
+        ("pnpm", "/home/me/.local/share/pnpm/store/x", ("npm", "rx"), ("started", "rx")),
+        // Go outside writes there, wherever a link leads.
+        ("go", "/home/me/.config/go/telemetry/local/x", ("go", "r"), ("tests", "r")),
+        ("go", "/home/me/.config/go/telemetry/local/x", ("nested", "r"), ("compile", "r")),
         ("claude", "/home/me/.claude/.credentials.json", ("main", "rw"), ("tools", "hidden")),
+        // Where an agent looks for an editor, and starts what stands there.
+        ("gemini", "/tmp/dewar/gemini/ide/x.json", ("main", "hidden"), ("tools", "hidden")),
+        // Where agents outside have programs.
+        ("codex", "/home/me/.codex/tmp/arg0-linux/x", ("main", "r"), ("tools", "hidden")),
     ] {
         let profile = shipped_profile(name);
         for (domain, want) in [manager, script] {
@@ -97,6 +108,39 @@ fn a_package_manager_fills_caches_that_its_scripts_cannot_poison() {
         }
     }
     assert!(shipped_profile("cargo").directories.contains(&"/home/me/.cargo".into()));
+}
+
+#[test]
+fn a_project_has_pnpm_do_nothing_that_a_script_may_not_but_reach_registries() {
+    let pnpm = shipped_profile("pnpm");
+    let index = |name| pnpm.domains.iter().position(|domain| domain.name == name).unwrap();
+    let (manager, script) = (index("npm"), index("scripts"));
+    for path in &pnpm.paths {
+        let (has, own) = (path.rights[manager], path.rights[script]);
+        assert!((own.read || !has.read) && (own.write || !has.write), "{}", path.regex);
+    }
+    for prefix in ["npm_config", "pnpm_config"] {
+        assert_eq!(pnpm.environment.set[&format!("{prefix}_shell_emulator")], "false");
+    }
+    assert_eq!(pnpm.environment.set["DISABLE_V8_COMPILE_CACHE"], "1");
+    // Who trusts a project says so.
+    let own = "extends = 'pnpm'\ndomains.npm.files.read = ['${home}/.npmrc']\n";
+    let own = compile(own).unwrap();
+    assert_eq!(letters(rights(&own, "npm", "/home/me/.npmrc")), "r");
+    assert_eq!(letters(rights(&own, "scripts", "/home/me/.npmrc")), "hidden");
+}
+
+#[test]
+fn nginx_reads_what_it_comes_with_and_no_key_beside_it() {
+    let nginx = shipped_profile("nginx");
+    for (path, want) in [
+        ("/etc/nginx/mime.types", "r"),
+        ("/etc/nginx/site.key", ""),
+        ("/etc/nginx/conf.d/site.conf", ""),
+        ("/etc/nginx/ssl/site.key", ""),
+    ] {
+        assert_eq!(letters(rights(&nginx, "main", path)), want, "{path}");
+    }
 }
 
 #[test]
@@ -135,7 +179,7 @@ fn profiles_combine_and_what_both_extend_counts_once() {
     // The later one has the last word.
     let last = combined("build+readonly");
     assert_eq!(letters(rights(&last, "main", "/home/me/work/x")), "rx");
-    assert_eq!(letters(rights(&last, "main", "/home/me/.cache/x")), "rwx");
+    assert_eq!(letters(rights(&last, "main", "/home/me/.cache/pip/x")), "rwx");
     let names: Vec<String> =
         combined("cargo+go+uv").domains.iter().map(|domain| domain.name.clone()).collect();
     assert_eq!(

@@ -120,6 +120,16 @@ fn variables_that_look_like_secrets_do_not_pass_and_harmless_ones_do() {
         ("AUTH_HEADER", false),
         ("KEY", false),
         ("TOKENIZERS_PARALLELISM", true),
+        ("BUNDLE_GEMS__EXAMPLE__COM", false),
+        ("BUNDLE_PATH", true),
+        ("AzureWebJobsStorage", false),
+        ("ConnectionStrings__Main", false),
+        ("OTEL_EXPORTER_OTLP_HEADERS", false),
+        ("ETCDCTL_USER", false),
+        ("NIX_CONFIG", false),
+        ("AIRFLOW_CONN_MAIN", false),
+        ("SPRING_DATASOURCE_URL", false),
+        ("MAVEN_OPTS", true),
     ] {
         assert_eq!(workspace.environment.passes(name), want, "{name}");
     }
@@ -140,6 +150,24 @@ fn build_adds_caches_and_keeps_secrets_hidden() {
         ("/home/me/.cargo/credentials", "hidden"),
         ("/home/me/.cache/huggingface/token", "hidden"),
         ("/home/me/.gradle/gradle.properties", "hidden"),
+        // What is executed outside without a build, or builds.
+        ("/home/me/.cache/black/24/x.pickle", "rx"),
+        ("/home/me/.cache/whatever/x", ""),
+        ("/home/me/.cache/mozilla/x", ""),
+        ("/home/me/.ivy2/cache/x", "rw"),
+        ("/home/me/.ivy2/.credentials_company", ""),
+        ("/home/me/.cache/node/corepack/v1/pnpm/9/bin/pnpm.cjs", "rx"),
+        ("/home/me/.cache/bazel/_bazel_me/install/1/java", "rx"),
+        ("/home/me/.cache/bazel/_bazel_me/1/x", "rwx"),
+        ("/home/me/.stack/programs/x/ghc/bin/ghc", "rx"),
+        ("/home/me/.stack/hooks/ghc-install.sh", "rx"),
+        ("/home/me/.stack/pantry/x", "rwx"),
+        ("/home/me/.mix/elixir/1-15/rebar3", "rx"),
+        ("/home/me/.npm/_npx/1/x", "rx"),
+        ("/home/me/.local/share/pnpm/store/v10/x", "rx"),
+        ("/home/me/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.26.8.linux-amd64/bin/go", "rx"),
+        ("/home/me/go/pkg/mod/cache/download/golang.org/toolchain/@v/x.zip", "rx"),
+        ("/home/me/go/pkg/mod/golang.org/x/net@v0.1.0/x.go", "rwx"),
     ] {
         assert_eq!(letters(rights(&build, "main", path)), want, "{path}");
     }

@@ -177,6 +177,22 @@ pub fn normal(path: &Path) -> PathBuf {
     out
 }
 
+/// Whether `..` follows a name in `path`: if that is a link, [`normal`] does not say where the path
+/// leads.
+///
+/// # Example
+///
+/// ```
+/// # use std::path::Path;
+/// assert!(realpath::climbs(Path::new("a/../b")));
+/// assert!(!realpath::climbs(Path::new("../a/b")));
+/// ```
+#[must_use]
+pub fn climbs(path: &Path) -> bool {
+    let mut behind = path.components().skip_while(|part| !matches!(part, Component::Normal(_)));
+    behind.any(|part| part == Component::ParentDir)
+}
+
 /// Bytes as a path.
 #[must_use]
 pub fn path_from(bytes: &[u8]) -> &Path {

@@ -16,7 +16,7 @@ pub struct Unreadable {
 
 /// The registries that a tool asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct ToolRegistries {
     /// Hosts and ports, each once, sorted.
     pub endpoints: Vec<Endpoint>,
     /// Those of `endpoints` that are proxies: whoever reaches one reaches what it reaches.
@@ -33,7 +33,7 @@ pub struct Asked {
     pub unreadable: Option<Unreadable>,
 }
 
-impl Asked {
+impl ToolRegistries {
     /// Adds the host of a URL, if it names one.
     pub(crate) fn add(&mut self, url: &str) {
         self.endpoints.extend(Endpoint::of_url(url));
@@ -86,7 +86,7 @@ impl Asked {
         }
     }
 
-    /// As [`Asked::read`], for TOML.
+    /// As [`ToolRegistries::read`], for TOML.
     pub(crate) fn toml(&mut self, roots: &ConfigRoots<'_>, path: &Path) -> Option<toml::Table> {
         let text = self.read(roots, path)?;
         match text.parse() {

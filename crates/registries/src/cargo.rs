@@ -1,13 +1,13 @@
 //! Cargo: `config.toml` of its home, and variables. What projects and directories above them say
 //! does not count.
 
-use crate::asked::Asked;
+use crate::asked::ToolRegistries;
 use crate::roots::ConfigRoots;
 use toml::{Table, Value};
 
 const DEFAULT: [&str; 2] = ["https://index.crates.io/", "https://static.crates.io/"];
 
-pub(crate) fn ask(roots: &ConfigRoots<'_>, asked: &mut Asked) {
+pub(crate) fn ask(roots: &ConfigRoots<'_>, asked: &mut ToolRegistries) {
     let home = roots.directory("CARGO_HOME", ".cargo");
     // The old name comes first where both are there, as in Cargo.
     let old = asked.toml(roots, &home.join("config"));
@@ -34,7 +34,7 @@ pub(crate) fn ask(roots: &ConfigRoots<'_>, asked: &mut Asked) {
 }
 
 /// What crates.io is replaced by, if it is.
-fn sources_of(roots: &ConfigRoots<'_>, sources: &Table, asked: &mut Asked) {
+fn sources_of(roots: &ConfigRoots<'_>, sources: &Table, asked: &mut ToolRegistries) {
     let mut name = "crates-io";
     let mut registry: Option<String> = None;
     for _ in 0..=sources.len() {

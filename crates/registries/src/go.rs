@@ -1,14 +1,14 @@
 //! Go: variables, the file of `go env -w`, and the distribution's. `direct` names no host: it is
 //! wherever a module lies.
 
-use crate::asked::Asked;
+use crate::asked::ToolRegistries;
 use crate::roots::ConfigRoots;
 use std::collections::BTreeMap;
 
 const PROXY: &str = "https://proxy.golang.org,direct";
 const SUMS: &str = "sum.golang.org";
 
-pub(crate) fn ask(roots: &ConfigRoots<'_>, asked: &mut Asked) {
+pub(crate) fn ask(roots: &ConfigRoots<'_>, asked: &mut ToolRegistries) {
     let mut settings: BTreeMap<String, String> = BTreeMap::new();
     let mut files = vec![roots.system("/usr/lib/go/go.env"), roots.system("/usr/local/go/go.env")];
     if let Some(root) = roots.variable("GOROOT") {

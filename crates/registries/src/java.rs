@@ -1,7 +1,7 @@
 //! Maven and Gradle: `settings.xml`, `gradle.properties`. What `pom.xml` and build files name does
 //! not count.
 
-use crate::asked::Asked;
+use crate::asked::ToolRegistries;
 use crate::roots::ConfigRoots;
 use roxmltree::{Document, Node};
 use std::path::Path;
@@ -16,7 +16,7 @@ const GRADLE: [&str; 4] = [
     "https://downloads.gradle.org/",
 ];
 
-pub(crate) fn maven(roots: &ConfigRoots<'_>, asked: &mut Asked) {
+pub(crate) fn maven(roots: &ConfigRoots<'_>, asked: &mut ToolRegistries) {
     let mut files = vec![roots.system("/etc/maven/settings.xml")];
     for variable in ["MAVEN_HOME", "M2_HOME"] {
         files
@@ -37,7 +37,7 @@ pub(crate) fn maven(roots: &ConfigRoots<'_>, asked: &mut Asked) {
 }
 
 /// Adds what a `settings.xml` names; whether a mirror stands for the central repository.
-fn settings(document: &Document<'_>, asked: &mut Asked) -> bool {
+fn settings(document: &Document<'_>, asked: &mut ToolRegistries) -> bool {
     // Whatever the namespace, which many files leave out.
     let named = |name: &'static str| {
         document.descendants().filter(move |node| node.tag_name().name() == name)
@@ -77,7 +77,7 @@ fn child<'a>(node: Node<'a, '_>, name: &'static str) -> Option<&'a str> {
     found.text().map(str::trim).filter(|text| !text.is_empty())
 }
 
-pub(crate) fn gradle(roots: &ConfigRoots<'_>, asked: &mut Asked) {
+pub(crate) fn gradle(roots: &ConfigRoots<'_>, asked: &mut ToolRegistries) {
     asked.add(CENTRAL);
     GRADLE.iter().for_each(|url| asked.add(url));
     let home = roots.directory("GRADLE_USER_HOME", ".gradle");

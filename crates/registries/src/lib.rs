@@ -30,7 +30,7 @@ mod python;
 mod roots;
 
 pub use address::Endpoint;
-pub use asked::{Asked, Unreadable};
+pub use asked::{ToolRegistries, Unreadable};
 pub use plain::Plain;
 pub use realpath::RealPaths;
 pub use roots::ConfigRoots;
@@ -87,8 +87,8 @@ impl Tool {
 
     /// What it would ask, at `roots`.
     #[must_use]
-    pub fn asked(self, roots: &ConfigRoots<'_>) -> Asked {
-        let mut asked = Asked::default();
+    pub fn asked(self, roots: &ConfigRoots<'_>) -> ToolRegistries {
+        let mut asked = ToolRegistries::default();
         match self {
             Self::Cargo => cargo::ask(roots, &mut asked),
             Self::Go => go::ask(roots, &mut asked),

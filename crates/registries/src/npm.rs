@@ -1,7 +1,7 @@
 //! npm and pnpm: `.npmrc`, the machine's, the user's, and variables over both. A project's `.npmrc`
 //! does not count.
 
-use crate::asked::Asked;
+use crate::asked::ToolRegistries;
 use crate::ini;
 use crate::roots::ConfigRoots;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ const DEFAULT: &str = "https://registry.npmjs.org/";
 /// Files in the home in which pnpm keeps settings of its own.
 pub(crate) const PNPM: [&str; 1] = [".config/pnpm/rc"];
 
-pub(crate) fn ask(roots: &ConfigRoots<'_>, more: &[&str], asked: &mut Asked) {
+pub(crate) fn ask(roots: &ConfigRoots<'_>, more: &[&str], asked: &mut ToolRegistries) {
     let mut settings: BTreeMap<String, String> = BTreeMap::new();
     // What is more special comes later.
     for path in files(roots, more) {

@@ -1,7 +1,7 @@
 //! pip and uv: files of the machine and the user, and variables over both. That of a virtual
 //! environment, which lies in the project, does not count.
 
-use crate::asked::Asked;
+use crate::asked::ToolRegistries;
 use crate::ini;
 use crate::roots::ConfigRoots;
 use toml::{Table, Value};
@@ -20,7 +20,7 @@ struct Said {
 }
 
 impl Said {
-    fn add_to(&self, asked: &mut Asked) {
+    fn add_to(&self, asked: &mut ToolRegistries) {
         let index = self.index.as_deref().unwrap_or(DEFAULT);
         for url in
             std::iter::once(index).chain(self.extra.iter().chain(&self.links).map(String::as_str))
@@ -41,7 +41,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-pub(crate) fn pip(roots: &ConfigRoots<'_>, asked: &mut Asked) {
+pub(crate) fn pip(roots: &ConfigRoots<'_>, asked: &mut ToolRegistries) {
     let mut said = Said::default();
     let mut files = vec![roots.system("/etc/xdg/pip/pip.conf"), roots.system("/etc/pip.conf")];
     match roots.variable("PIP_CONFIG_FILE") {
@@ -82,7 +82,12 @@ fn user(roots: &ConfigRoots<'_>) -> std::path::PathBuf {
 }
 
 /// Has the tool told what files say that it may not see.
-fn tell(roots: &ConfigRoots<'_>, said: &Said, asked: &mut Asked, [index, extra]: [&str; 2]) {
+fn tell(
+    roots: &ConfigRoots<'_>,
+    said: &Said,
+    asked: &mut ToolRegistries,
+    [index, extra]: [&str; 2],
+) {
     if let Some(url) = said.index.as_ref().filter(|_| roots.variable(index).is_none()) {
         asked.tell(index, url);
     }
@@ -93,7 +98,7 @@ fn tell(roots: &ConfigRoots<'_>, said: &Said, asked: &mut Asked, [index, extra]:
     }
 }
 
-pub(crate) fn uv(roots: &ConfigRoots<'_>, asked: &mut Asked) {
+pub(crate) fn uv(roots: &ConfigRoots<'_>, asked: &mut ToolRegistries) {
     let mut said = Said::default();
     let mut files = vec![roots.system("/etc/uv/uv.toml")];
     files.push(roots.directory("XDG_CONFIG_HOME", ".config").join("uv/uv.toml"));

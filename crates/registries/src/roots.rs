@@ -23,7 +23,7 @@ pub struct ConfigRoots<'a> {
     pub paths: &'a RealPaths,
 }
 
-pub(crate) struct Found {
+pub(crate) struct ConfigText {
     /// Without links, as far as it exists.
     pub(crate) path: PathBuf,
     pub(crate) text: Option<String>,
@@ -52,7 +52,7 @@ impl<'a> ConfigRoots<'a> {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    pub(crate) fn read(&self, path: &Path) -> Result<Found, Refused> {
+    pub(crate) fn read(&self, path: &Path) -> Result<ConfigText, Refused> {
         let unreadable =
             |reason: String| Refused::Unreadable(Unreadable { path: path.to_owned(), reason });
         // Found once; where that lies is what counts, whatever its name leads to by then. Opened
@@ -65,7 +65,7 @@ impl<'a> ConfigRoots<'a> {
                 let path = self.paths.existing_part(path);
                 return match path.starts_with(self.workspace) {
                     true => Err(Refused::InWorkspace(path)),
-                    false => Ok(Found { path, text: None }),
+                    false => Ok(ConfigText { path, text: None }),
                 };
             }
             Err(error) => return Err(unreadable(error.to_string())),
@@ -83,6 +83,6 @@ impl<'a> ConfigRoots<'a> {
         if read as u64 > MOST_BYTES {
             return Err(unreadable("it is longer than 1 MiB".into()));
         }
-        Ok(Found { path: known, text: Some(text) })
+        Ok(ConfigText { path: known, text: Some(text) })
     }
 }

@@ -1,7 +1,7 @@
 //! Which registries each tool asks, by made-up homes and machines.
 
 use proptest::prelude::*;
-use registries::{Asked, ConfigRoots, Tool};
+use registries::{ConfigRoots, Tool, ToolRegistries};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -38,7 +38,7 @@ impl Machine {
         self
     }
 
-    fn ask(&self, tool: Tool) -> Asked {
+    fn ask(&self, tool: Tool) -> ToolRegistries {
         let (home, root) = (self.path("home"), self.path("root"));
         let workspace = self.path("home/project");
         let variables = &self.variables;

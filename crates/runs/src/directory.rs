@@ -26,14 +26,14 @@ const STATE: &str = "dewar/control";
 
 /// The control socket of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ControlEntry {
     /// The run.
     pub id: String,
     /// Its monitor.
     pub pid: i32,
 }
 
-impl Entry {
+impl ControlEntry {
     fn name(&self) -> String {
         format!("{}.{}", self.id, self.pid)
     }
@@ -99,7 +99,7 @@ impl RunDirectory {
 
     /// The path of a socket in it, short enough for an address whatever the directory is called.
     #[must_use]
-    pub fn socket(&self, entry: &Entry) -> PathBuf {
+    pub fn socket(&self, entry: &ControlEntry) -> PathBuf {
         format!("/proc/self/fd/{}/{}", self.0.as_raw_fd(), entry.name()).into()
     }
 
@@ -108,26 +108,26 @@ impl RunDirectory {
     /// # Errors
     ///
     /// Whatever the system says.
-    pub fn entries(&self) -> io::Result<Vec<Entry>> {
+    pub fn entries(&self) -> io::Result<Vec<ControlEntry>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory =
             rustix::fs::Dir::new(rustix::fs::openat(&self.0, ".", flags, Mode::empty())?)?;
         let mut entries = Vec::new();
         for entry in directory {
-            entries.extend(Entry::parse(&entry?.file_name().to_string_lossy()));
+            entries.extend(ControlEntry::parse(&entry?.file_name().to_string_lossy()));
         }
         Ok(entries)
     }
 
     /// Removes the socket of a run.
-    pub fn remove(&self, entry: &Entry) {
+    pub fn remove(&self, entry: &ControlEntry) {
         // Somebody else may have removed it; then all is well, too.
         let _: Result<(), Errno> = rustix::fs::unlinkat(&self.0, entry.name(), AtFlags::empty());
     }
 
     /// Removes a socket that refuses connections, unless it is so new that its run may only be
     /// starting.
-    pub fn remove_stale(&self, entry: &Entry) {
+    pub fn remove_stale(&self, entry: &ControlEntry) {
         let made =
             fs::symlink_metadata(self.socket(entry)).and_then(|metadata| metadata.modified());
         let age = made.map(|made| SystemTime::now().duration_since(made).unwrap_or_default());
@@ -202,10 +202,10 @@ mod tests {
 
     #[test]
     fn a_socket_s_name_says_whose_it_is() {
-        let entry = Entry { id: "abcd2345".into(), pid: 17 };
-        assert_eq!(Entry::parse(&entry.name()), Some(entry));
+        let entry = ControlEntry { id: "abcd2345".into(), pid: 17 };
+        assert_eq!(ControlEntry::parse(&entry.name()), Some(entry));
         for other in [".", "..", "abcd2345", "abcd2345.", ".17", "abcd2345.x"] {
-            assert_eq!(Entry::parse(other), None, "{other}");
+            assert_eq!(ControlEntry::parse(other), None, "{other}");
         }
     }
 

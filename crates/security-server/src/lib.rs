@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  CIL ───────▶ cil ──────┐
-//!                         ├──▶ policy::Policy ──▶ index::Index ─▶ Engine ─▶ Server ◀── SecurityServer
-//!  policy.33 ─▶ policydb ─┘    (database)         (look-up)       (contexts) (SIDs, reload)
+//!                         ├─▶ policy::Policy ─▶ index::Index ─▶ Engine ──▶ Server◀─ SecurityServer
+//!  policy.33 ─▶ policydb ─┘   (database)        (look-up)       (contexts) (SIDs, reload)
 //! ```
 //!
 //! No I/O, no unsafe code. Everything read from outside is checked before it is used.

@@ -32,13 +32,12 @@ const NAME_BYTES: [bool; 256] = {
 
 /// Whether `text` may stand between the quotes of a string of CIL.
 pub(crate) fn is_quotable(text: &str) -> bool {
-    text.chars().all(|c| c != '"' && is_printable(c))
+    text.chars().all(flask::is_quotable)
 }
 
 /// Whether a character can be shown as it is: it is no control character and changes no direction.
 pub(crate) fn is_printable(c: char) -> bool {
-    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    !c.is_control() && !turns
+    !c.is_control() && !flask::is_turning(c)
 }
 
 /// `text` with something harmless of the same length for each character that cannot be shown; lines

@@ -290,6 +290,23 @@ fn what_macros_and_blocks_copy_counts() {
     assert!(error.to_string().contains("grow without measure"), "{error}");
 }
 
+/// Optionals that are dropped one after the other: each names what the next declares.
+fn chained(count: usize) -> String {
+    let last = "(optional last (allow t nobody (file (read))) (type t0))".to_owned();
+    (1..count).fold(SMALL.to_owned() + &last, |text, n| {
+        text + &format!("(optional o{n} (allow t t{} (file (read))) (type t{n}))", n - 1)
+    })
+}
+
+#[test]
+fn optionals_that_are_dropped_one_by_one_take_bounded_time() {
+    // Few are resolved, however often.
+    cil::compile(&[("few.cil", &chained(200))]).expect("it is small");
+    let error = cil::compile(&[("many.cil", &chained(20_000))]).expect_err("refused");
+    assert!(error.to_string().starts_with("many.cil:2:"), "{error}");
+    assert!(error.to_string().contains("one by one"), "{error}");
+}
+
 const SMALL: &str = "(class file (read)) (classorder (file)) (user u) (role r) (userrole u r)
     (type t) (roletype r t)";
 

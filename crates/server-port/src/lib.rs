@@ -61,5 +61,5 @@ pub use members::{
     Acknowledged, Completion, Member, MemberOutcome, Members, Patience, Progress, Stage,
 };
 pub use sealed::{Lent, read_sealed, received, sealed, sealed_len};
-pub use serve::{answer, is_long, reply, serve, unanswered, waits};
+pub use serve::{answer, is_long, may_be_long, reply, serve, unanswered, waits};
 pub use wire::{VOCABULARY_BYTES, decode, vocabulary};

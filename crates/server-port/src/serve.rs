@@ -79,6 +79,15 @@ pub fn answer(
     Ok(wire::encode(&found))
 }
 
+/// Whether the answer to this query may be longer than a message, as it bears names or contexts.
+#[must_use]
+pub fn may_be_long(query: &[u8]) -> bool {
+    let short = |query| {
+        matches!(query, Query::Av(_) | Query::AvBefore(_) | Query::Seqno | Query::Next { .. })
+    };
+    wire::query(query).is_some_and(|query| !short(query))
+}
+
 /// The answer of a server that cannot answer now.
 #[must_use]
 pub fn unanswered() -> Vec<u8> {

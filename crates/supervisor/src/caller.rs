@@ -2,7 +2,10 @@
 
 use crate::{
     LinkDirectories,
-    sys::{limit, memory, notify::Notification},
+    sys::{
+        limit, memory,
+        notify::{Listener, Notification},
+    },
 };
 use proc::{Identity, ProcessTree};
 use rustix::{
@@ -22,9 +25,15 @@ use std::{
 const PATH_MAX: usize = 4096;
 const PAGE: u64 = 4096;
 
-/// A waiting thread. What it says of itself holds only while the notification is valid.
+/// A waiting thread.
+///
+/// It can be killed at any moment, and its number be another thread's, also one outside of the
+/// sandbox. So whatever is read by that number counts only if the call still waits afterwards
+/// ([`Caller::certain`]), and what is written goes to memory that was opened before that was seen.
 #[derive(Clone, Copy)]
 pub struct Caller<'a> {
+    /// Says whether the call still waits.
+    pub listener: &'a Listener,
     /// The processes of the sandbox.
     pub tree: &'a ProcessTree,
     /// The call that it waits in.
@@ -38,6 +47,15 @@ pub struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
+    /// What was read by the number of the thread, if it was the caller's.
+    ///
+    /// # Errors
+    ///
+    /// What reading came to; `ESRCH` if the caller waits no more.
+    pub fn certain<T>(&self, read: Result<T>) -> Result<T> {
+        if self.listener.is_valid(self.call.id) { read } else { Err(Errno::SRCH) }
+    }
+
     /// Argument `n` as a C `int`.
     pub fn int(&self, n: usize) -> i32 {
         self.call.args[n] as i32
@@ -45,8 +63,11 @@ impl<'a> Caller<'a> {
 
     /// The string at argument `n`: a copy that the program cannot change any more.
     pub fn path(&self, n: usize) -> Result<PathBuf> {
+        self.certain(self.text(self.call.args[n]))
+    }
+
+    fn text(&self, mut address: u64) -> Result<PathBuf> {
         let mut bytes = Vec::with_capacity(256);
-        let mut address = self.call.args[n];
         while bytes.len() < PATH_MAX {
             // A read never crosses into the next page, which may not exist.
             let room = (PAGE - address % PAGE).min(256) as usize;
@@ -84,10 +105,27 @@ impl<'a> Caller<'a> {
     }
 
     fn fill(&self, address: u64, buffer: &mut [u8]) -> Result<()> {
-        if memory::read(self.call.tid, address, buffer)? == buffer.len() {
+        if self.certain(memory::read(self.call.tid, address, buffer))? == buffer.len() {
             Ok(())
         } else {
             Err(Errno::FAULT)
+        }
+    }
+
+    /// Writes `bytes` at `address`: only where the program said that it expects a result.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT`; `ESRCH` if the caller waits no more.
+    pub fn put(&self, address: u64, bytes: &[u8]) -> Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let name = format!("{}/mem", self.call.tid);
+        let memory = rustix::fs::openat(&self.tree.proc, name, flags, Mode::empty());
+        // What is open is that memory, whoever has the number by then.
+        let memory = self.certain(memory)?;
+        match rustix::io::pwrite(&memory, bytes, address) {
+            Ok(count) if count == bytes.len() => Ok(()),
+            _ => Err(Errno::FAULT),
         }
     }
 
@@ -114,7 +152,7 @@ impl<'a> Caller<'a> {
     fn link(&self, name: &str) -> Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.tree.proc, name, flags, Mode::empty());
-        fd.map_err(|error| if error == Errno::NOENT { Errno::BADF } else { error })
+        self.certain(fd).map_err(|error| if error == Errno::NOENT { Errno::BADF } else { error })
     }
 
     /// The file behind descriptor `fd` of the caller, as an `O_PATH` descriptor.
@@ -127,28 +165,28 @@ impl<'a> Caller<'a> {
 
     /// The flags that descriptor `fd` of the caller was opened with.
     pub fn flags(&self, fd: i32) -> Result<OFlags> {
-        self.tree.proc.descriptor(self.call.tid, fd)?.flags().ok_or(Errno::BADF)
+        let info = self.tree.proc.descriptor(self.call.tid, fd);
+        self.certain(info)?.flags().ok_or(Errno::BADF)
     }
 
     /// Whether its table of descriptors takes one more: `EMFILE` where not, which the kernel says
     /// before it looks for a file. Another thread can fill the table before the descriptor is
     /// there.
     pub fn has_room(&self) -> Result<()> {
+        if self.certain(self.is_below_limit())? { Ok(()) } else { Err(Errno::MFILE) }
+    }
+
+    fn is_below_limit(&self) -> Result<bool> {
         let (tid, proc) = (self.call.tid, &self.tree.proc);
         let most = limit::open_files(tid).or_else(|_| proc.limit(tid, "Max open files"))?;
         // Since Linux 6.2, the size is how many are open; before, 0.
-        let table = format!("{tid}/fd");
-        let open = rustix::fs::statat(proc, &table, AtFlags::empty())?.st_size as u64;
+        let open = rustix::fs::statat(proc, format!("{tid}/fd"), AtFlags::empty())?.st_size as u64;
         if (1..most).contains(&open) {
-            return Ok(());
+            return Ok(true);
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let table = rustix::fs::openat(proc, &table, flags, Mode::empty())?;
-        let number =
-            |entry: rustix::fs::DirEntry| entry.file_name().to_str().ok()?.parse::<u64>().ok();
-        let open = rustix::fs::Dir::new(table)?.filter_map(|entry| number(entry.ok()?));
-        let below = open.filter(|fd| *fd < most).count() as u64;
-        if below < most { Ok(()) } else { Err(Errno::MFILE) }
+        let open = proc.descriptors(tid)?.numbers()?.into_iter();
+        let below = open.filter(|fd| u64::from(fd.cast_unsigned()) < most).count() as u64;
+        Ok(below < most)
     }
 
     /// Who the caller is.
@@ -156,7 +194,7 @@ impl<'a> Caller<'a> {
         if let Some(known) = self.who.get() {
             return Ok(known);
         }
-        let identity = self.tree.proc.identity(self.call.tid)?;
+        let identity = self.certain(self.tree.proc.identity(self.call.tid))?;
         Ok(self.who.get_or_init(|| identity))
     }
 
@@ -164,7 +202,46 @@ impl<'a> Caller<'a> {
     pub fn program(&self) -> PathBuf {
         let link =
             rustix::fs::readlinkat(&self.tree.proc, format!("{}/exe", self.call.tid), Vec::new());
-        link.map(|link| Path::new(std::ffi::OsStr::from_bytes(link.as_bytes())).to_owned())
+        self.certain(link)
+            .map(|link| Path::new(std::ffi::OsStr::from_bytes(link.as_bytes())).to_owned())
             .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of a caller that is gone may be anybody's: here, of the test itself.
+    #[test]
+    fn nothing_is_read_from_or_written_to_whoever_has_the_number_of_a_caller_that_is_gone() {
+        let text = *b"secret\0\0";
+        let address = text.as_ptr() as u64;
+        let tid = rustix::thread::gettid().as_raw_pid().cast_unsigned();
+        let call = Notification { id: 1, tid, nr: 0, args: [address; 6] };
+        // Of no listener is this a call that waits.
+        let listener = Listener::new(std::fs::File::open("/dev/null").unwrap().into());
+        let proc = std::fs::File::open("/proc").unwrap();
+        let tree = ProcessTree::new(proc.into(), tid, None).unwrap();
+        let (who, cwd) = (OnceCell::new(), OnceCell::new());
+        let caller = Caller {
+            listener: &listener,
+            tree: &tree,
+            call: &call,
+            who: &who,
+            cwd: &cwd,
+            links: None,
+        };
+        assert_eq!(memory::read(tid, address, &mut [0; 8]), Ok(8), "it could be read");
+        assert_eq!(caller.path(0), Err(Errno::SRCH));
+        assert_eq!(caller.bytes::<8>(address), Err(Errno::SRCH));
+        assert_eq!(caller.buffer(address, 8), Err(Errno::SRCH));
+        assert_eq!(caller.put(address, b"changed!"), Err(Errno::SRCH));
+        assert_eq!(caller.cwd().err(), Some(Errno::SRCH));
+        assert_eq!(caller.file(0).err(), Some(Errno::SRCH));
+        assert_eq!(caller.flags(0).err(), Some(Errno::SRCH));
+        assert_eq!(caller.has_room(), Err(Errno::SRCH));
+        assert!(caller.identity().is_err() && caller.program() == Path::new(""));
+        assert_eq!(std::hint::black_box(text), *b"secret\0\0");
     }
 }

@@ -8,7 +8,7 @@ use std::{ffi::OsString, os::fd::OwnedFd};
 
 /// Where a walk ended.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct WalkedPath {
     /// The directory that holds the last component, and that component; absent where a magic link
     /// ended the walk or the path names a directory by `.`, `..` or `/`.
     pub entry: Option<(OwnedFd, OsString)>,
@@ -23,7 +23,7 @@ pub struct Found {
     pub descriptor: Option<i32>,
 }
 
-impl Found {
+impl WalkedPath {
     /// The object: `ENOENT` if there is none, `ENOTDIR` if the path wants a directory and this is
     /// something else.
     pub fn existing(self) -> Result<OwnedFd> {

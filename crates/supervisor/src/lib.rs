@@ -56,7 +56,7 @@ mod targets;
 pub use answer::{Answer, CallResult};
 pub use caller::Caller;
 pub use execs::{Awaited, Execs};
-pub use found::Found;
+pub use found::WalkedPath;
 pub use fs_state::FsState;
 pub use inject::{Call, Injector};
 pub use kept_number::KeptNumber;

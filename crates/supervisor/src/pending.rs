@@ -85,6 +85,18 @@ impl PendingCalls {
         }
     }
 
+    /// Ends the waits of callers that are gone, which nobody can hold; whether one of them has not
+    /// ended yet, so that what it does could still come through.
+    pub fn end_gone(&self, listener: &Listener) -> bool {
+        let mut waits = self.lock();
+        let gone = waits.iter_mut().filter(|(id, _)| !listener.is_valid(**id));
+        let ended = gone.map(|(_, wait)| {
+            wait.again = true;
+            wait.thread.interrupt();
+        });
+        ended.count() > 0
+    }
+
     /// Ends the waits of callers that have something else to do. One that is about to begin ends
     /// the next time.
     pub fn interrupt(&self, listener: &Listener, tree: &ProcessTree) {

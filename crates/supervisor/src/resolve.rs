@@ -1,11 +1,12 @@
 //! From a path of the program to the object that it names, in the program's own view.
 //!
-//! [`resolve`] lets the kernel resolve it, for calls that the program then makes itself. [`walk`]
-//! goes component by component, for calls that the monitor makes on the program's behalf:
-//! `/proc/self` is the program's, magic links are followed only where the program may look, and
-//! what comes back is a descriptor, so nothing can be swapped between decision and use.
+//! [`resolve`] lets the kernel resolve it, for calls that the program then makes itself.
+//!
+//! [`walk`] goes component by component, for calls that the monitor makes on the program's behalf.
+//! `/proc/self` is the program's, and magic links are followed only where the program may look.
+//! What comes back is a descriptor, so nothing can be swapped between decision and use.
 
-use crate::{caller::Caller, found::Found};
+use crate::{caller::Caller, found::WalkedPath};
 use proc::{Identity, path_of};
 use realpath::path_from;
 use rustix::{
@@ -78,23 +79,23 @@ pub fn resolve_within(caller: Caller<'_>, name: Name<'_>, limits: ResolveFlags) 
 }
 
 /// As [`walk`], through no magic link of `/proc`: `LOOP` at one.
-pub fn walk_no_magiclinks(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
+pub fn walk_no_magiclinks(caller: Caller<'_>, name: Name<'_>) -> Result<WalkedPath> {
     walk_with(caller, name, &mut false, Rules { no_magiclinks: true, creates: false })
 }
 
 /// What `name` names, for a call that the program then makes itself; and whether that is so for it
 /// alone. To the monitor magic links lead elsewhere, and there is no `/proc/self`: where the kernel
 /// stops at one of them, the walk is made as the program's.
-pub fn resolve_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>, bool) {
+pub fn resolve_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<WalkedPath>, bool) {
     match resolve(caller, name) {
         Err(Errno::LOOP | Errno::NOENT) => walk_for_caller(caller, name),
         Err(error) => (Err(error), false),
-        Ok(object) => (Ok(Found { object: Some(object), ..Found::default() }), false),
+        Ok(object) => (Ok(WalkedPath { object: Some(object), ..WalkedPath::default() }), false),
     }
 }
 
 /// As [`walk`], and whether that is so for this process alone.
-pub fn walk_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>, bool) {
+pub fn walk_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<WalkedPath>, bool) {
     let mut is_own = false;
     (walk_with(caller, name, &mut is_own, Rules::default()), is_own)
 }
@@ -112,12 +113,12 @@ struct Walk<'a> {
 }
 
 /// Walks `name` to its end. Symbolic links on the way are followed as the kernel does.
-pub fn walk(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
+pub fn walk(caller: Caller<'_>, name: Name<'_>) -> Result<WalkedPath> {
     walk_with(caller, name, &mut false, Rules::default())
 }
 
 /// As [`walk_for_caller`], to a file that is made if it is not there, and needs no slash behind it.
-pub fn walk_to_create(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>, bool) {
+pub fn walk_to_create(caller: Caller<'_>, name: Name<'_>) -> (Result<WalkedPath>, bool) {
     let mut is_own = false;
     (walk_with(caller, name, &mut is_own, Rules { no_magiclinks: false, creates: true }), is_own)
 }
@@ -129,7 +130,12 @@ struct Rules {
     creates: bool,
 }
 
-fn walk_with(caller: Caller<'_>, name: Name<'_>, is_own: &mut bool, rules: Rules) -> Result<Found> {
+fn walk_with(
+    caller: Caller<'_>,
+    name: Name<'_>,
+    is_own: &mut bool,
+    rules: Rules,
+) -> Result<WalkedPath> {
     if name.path.as_os_str().is_empty() {
         return Err(Errno::NOENT);
     }
@@ -182,7 +188,7 @@ impl Walk<'_> {
         }
     }
 
-    fn run(mut self, follow: bool) -> Result<Found> {
+    fn run(mut self, follow: bool) -> Result<WalkedPath> {
         while let Some(part) = self.todo.pop_front() {
             let last = self.todo.iter().all(|rest| rest.is_empty());
             let slash = last && !self.todo.is_empty();
@@ -207,7 +213,7 @@ impl Walk<'_> {
         last: bool,
         slash: bool,
         follow: bool,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<WalkedPath>> {
         if slash && self.rules.creates {
             self.search()?;
             return Err(Errno::ISDIR);
@@ -242,7 +248,7 @@ impl Walk<'_> {
         fd: &OwnedFd,
         last: bool,
         slash: bool,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<WalkedPath>> {
         if self.in_proc.as_ref().is_some_and(|trail| trail.first().is_some_and(|pid| is_pid(pid))) {
             if self.rules.no_magiclinks {
                 return Err(Errno::LOOP);
@@ -254,7 +260,13 @@ impl Walk<'_> {
                 let is_own = process.is_none() && self.is_in_descriptors();
                 let descriptor = part.to_str().filter(|_| is_own).and_then(|n| n.parse().ok());
                 let (object, wants_dir) = (Some(target), slash);
-                return Ok(Some(Found { entry: None, object, process, wants_dir, descriptor }));
+                return Ok(Some(WalkedPath {
+                    entry: None,
+                    object,
+                    process,
+                    wants_dir,
+                    descriptor,
+                }));
             }
             // Beyond the link, files belong to whom they belong; the link itself was the process's.
             if process.is_some() {
@@ -351,7 +363,12 @@ impl Walk<'_> {
         unless_own(self.caller, first.and_then(|pid| pid.to_str()?.parse().ok()))
     }
 
-    fn end(&mut self, part: &OsStr, object: Option<OwnedFd>, wants_dir: bool) -> Result<Found> {
+    fn end(
+        &mut self,
+        part: &OsStr,
+        object: Option<OwnedFd>,
+        wants_dir: bool,
+    ) -> Result<WalkedPath> {
         let mut process = self.foreign_process()?;
         if let (Some([]), Some(pid)) =
             (self.in_proc.as_deref(), part.to_str().and_then(|p| p.parse().ok()))
@@ -360,12 +377,12 @@ impl Walk<'_> {
         }
         let parent = self.at.try_clone().map_err(|_| Errno::MFILE)?;
         let entry = Some((parent, part.to_owned()));
-        Ok(Found { entry, object, process, wants_dir, descriptor: None })
+        Ok(WalkedPath { entry, object, process, wants_dir, descriptor: None })
     }
 
-    fn end_at_directory(self) -> Result<Found> {
+    fn end_at_directory(self) -> Result<WalkedPath> {
         let process = self.foreign_process()?;
-        Ok(Found { object: Some(self.at), process, wants_dir: true, ..Found::default() })
+        Ok(WalkedPath { object: Some(self.at), process, wants_dir: true, ..WalkedPath::default() })
     }
 }
 

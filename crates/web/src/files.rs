@@ -31,7 +31,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    time::SystemTime,
+    time::{Duration, Instant, SystemTime},
 };
 
 /// Files up to this length are sent from memory: one call to the system instead of two.
@@ -41,11 +41,14 @@ pub(crate) const SMALL: u64 = 32 << 10;
 /// wait for them to stop.
 const TRIES: usize = 100;
 
+/// So long links of one directory are followed to list it: each may lead through many others.
+const FOLLOWING: Duration = Duration::from_millis(100);
+
 /// The directory that is served.
 pub(crate) struct Root(OwnedFd);
 
 /// What a path leads to.
-pub(crate) enum Found {
+pub(crate) enum ServedPath {
     File(Arc<Served>),
     Directory(OwnedFd),
 }
@@ -86,8 +89,12 @@ impl Root {
 
     /// Opens what `path` leads to: a regular file or a directory, and never anything outside.
     pub(crate) fn open_beneath(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+        self.open_by(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
+    }
+
+    fn open_by(&self, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let flags = flags | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..TRIES {
             match openat2(&self.0, OsStr::from_bytes(path), flags, Mode::empty(), resolve) {
@@ -147,12 +154,12 @@ impl Files {
         &self,
         path: &[u8],
         before: Option<&Arc<Served>>,
-    ) -> rustix::io::Result<Found> {
+    ) -> rustix::io::Result<ServedPath> {
         for _ in 0..TRIES {
             let fd = self.root.open_beneath(path)?;
             let status = fstat(&fd)?;
             match FileType::from_raw_mode(status.st_mode) {
-                FileType::Directory => return Ok(Found::Directory(fd)),
+                FileType::Directory => return Ok(ServedPath::Directory(fd)),
                 FileType::RegularFile => {}
                 // Devices, pipes and sockets are not content.
                 _ => return Err(Errno::ACCESS),
@@ -164,7 +171,7 @@ impl Files {
             };
             // A directory that is renamed changes its files' labels and nothing of their version.
             let now = (Version::of(&status), sid);
-            return Ok(Found::File(match before {
+            return Ok(ServedPath::File(match before {
                 Some(before) if (before.version, before.sid) == now => Arc::clone(before),
                 _ => Arc::new(self.served(fd, path, now)),
             }));
@@ -173,27 +180,43 @@ impl Files {
     }
 
     /// Whether an entry of the directory `at` is listed to requests of this label: a file that they
-    /// may read, or a directory.
+    /// may read, or a directory. `None` if there was no time to look.
     pub(crate) fn lists(
         &self,
         ssid: Sid,
         (directory, at): (&OwnedFd, &[u8]),
-    ) -> rustix::io::Result<impl Fn(&[u8], FileType) -> bool> {
+    ) -> rustix::io::Result<impl Fn(&[u8], FileType) -> Option<bool>> {
         let lies = place(directory)?;
+        let until = Instant::now() + FOLLOWING;
         Ok(move |name: &[u8], kind| match kind {
             FileType::RegularFile | FileType::Directory => {
                 let sid = self.manager.file(&lies.join(OsStr::from_bytes(name)));
-                self.manager.would_read(ssid, sid)
+                Some(self.manager.would_read(ssid, sid))
             }
+            FileType::Symlink | FileType::Unknown if Instant::now() > until => None,
             // It may lead anywhere.
-            FileType::Symlink | FileType::Unknown => match self.find(&within(at, name), None) {
-                Ok(Found::File(file)) => self.manager.would_read(ssid, file.sid),
-                Ok(Found::Directory(fd)) => place(&fd)
-                    .is_ok_and(|lies| self.manager.would_read(ssid, self.manager.file(&lies))),
-                Err(_) => false,
-            },
-            _ => false,
+            FileType::Symlink | FileType::Unknown => {
+                let sid = self.led(&within(at, name));
+                Some(sid.is_ok_and(|sid| self.manager.would_read(ssid, sid)))
+            }
+            _ => Some(false),
         })
+    }
+
+    /// The label of the file or directory that `path` leads to, which is not opened.
+    fn led(&self, path: &[u8]) -> rustix::io::Result<Sid> {
+        for _ in 0..TRIES {
+            let fd = self.root.open_by(path, OFlags::PATH)?;
+            match FileType::from_raw_mode(fstat(&fd)?.st_mode) {
+                FileType::RegularFile | FileType::Directory => {}
+                _ => return Err(Errno::ACCESS),
+            }
+            match place(&fd) {
+                Err(Errno::AGAIN) => {}
+                lies => return Ok(self.manager.file(&lies?)),
+            }
+        }
+        Err(Errno::AGAIN)
     }
 
     fn served(&self, fd: OwnedFd, path: &[u8], (version, sid): (Version, Sid)) -> Served {
@@ -345,8 +368,8 @@ mod tests {
         let config = Config::new(root.clone());
         let files = Files::new(&config, &manager, &Arc::default()).unwrap();
         let find = |before: Option<&Arc<Served>>| match files.find(b"pub/r/x", before).unwrap() {
-            Found::File(file) => file,
-            Found::Directory(_) => unreachable!("it is a file"),
+            ServedPath::File(file) => file,
+            ServedPath::Directory(_) => unreachable!("it is a file"),
         };
 
         let before = find(None);

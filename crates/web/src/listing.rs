@@ -7,18 +7,29 @@ use std::os::fd::AsFd;
 /// Entries that are listed.
 const MOST: usize = 10_000;
 
-/// A page with links to what is in `directory` and `is_listed`; names with a dot in front aside.
+/// A page with links to what is in `directory` and `is_listed`; names with a dot in front aside. It
+/// says so if not all entries were looked at.
 pub(crate) fn page(
     directory: impl AsFd,
     path: &[u8],
-    is_listed: impl Fn(&[u8], FileType) -> bool,
+    is_listed: impl Fn(&[u8], FileType) -> Option<bool>,
 ) -> rustix::io::Result<Vec<u8>> {
     let mut entries = Vec::new();
-    for entry in Dir::read_from(directory)?.take(MOST) {
+    let mut is_whole = true;
+    for (at, entry) in Dir::read_from(directory)?.enumerate() {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
-        if !name.starts_with(b".") && is_listed(name, entry.file_type()) {
-            entries.push((entry.file_type() != FileType::Directory, name.to_vec()));
+        if at == MOST {
+            is_whole = false;
+            break;
+        }
+        if name.starts_with(b".") {
+            continue;
+        }
+        match is_listed(name, entry.file_type()) {
+            Some(true) => entries.push((entry.file_type() != FileType::Directory, name.to_vec())),
+            Some(false) => {}
+            None => is_whole = false,
         }
     }
     entries.sort();
@@ -35,6 +46,9 @@ pub(crate) fn page(
         page += &format!("<li><a href=\"./{link}{end}\">{shown}{end}</a>\n");
     }
     page += "</ul>\n";
+    if !is_whole {
+        page += "<p>There is more, which is not listed.\n";
+    }
     Ok(page.into_bytes())
 }
 

@@ -150,8 +150,7 @@ impl Manager {
     /// The same of a file that is not asked for: no denial is noted.
     pub(crate) fn would_read(&self, ssid: Sid, tsid: Sid) -> bool {
         let question = Question { ssid, tsid, tclass: Class::File };
-        let verdict = self.avc.has_perm(question, perm::file::READ, &Hint::default());
-        verdict.is_ok_and(|verdict| verdict.granted())
+        self.avc.ask(question, perm::file::READ, &Hint::default()).granted()
     }
 
     /// Whether a plugin may see and answer a request of this label.
@@ -163,17 +162,11 @@ impl Manager {
 
     #[inline]
     fn allows(&self, question: Question, wanted: AccessVector, hint: &Hint, name: &[u8]) -> bool {
-        match self.avc.has_perm(question, wanted, hint) {
-            Ok(verdict) if verdict.missing.is_empty() => true,
-            Ok(verdict) => {
-                self.note(question, verdict.missing, name);
-                verdict.granted()
-            }
-            Err(_) => {
-                self.note(question, wanted, name);
-                false
-            }
+        let asked = self.avc.ask(question, wanted, hint);
+        if !asked.missing().is_empty() {
+            self.note(question, asked.missing(), name);
         }
+        asked.granted()
     }
 
     #[cold]

@@ -254,6 +254,32 @@ fn a_directory_leads_to_its_index_or_its_list_and_never_to_another_site() {
 }
 
 #[test]
+fn links_that_lead_a_long_way_are_not_followed_for_seconds_to_list_them() {
+    let mut site = Site::new();
+    site.config.list = true;
+    let links = site.root().join("links");
+    fs::create_dir_all(links.join("d")).unwrap();
+    fs::write(links.join("file"), "x").unwrap();
+    let way = "d/../".repeat(800);
+    symlink(format!("{way}file"), links.join(".0")).unwrap();
+    (1..36)
+        .for_each(|at| symlink(format!("{way}.{}", at - 1), links.join(format!(".{at}"))).unwrap());
+    for at in 0..8000 {
+        symlink(".35", links.join(format!("l{at}"))).unwrap();
+    }
+    let server = site.start();
+    let start = std::time::Instant::now();
+    let page = get(server.addresses()[0], "/links/");
+    let took = start.elapsed();
+    let text = page.text();
+    assert!(took.as_secs() < 3, "{took:?}");
+    for said in ["./file\"", "./l", "There is more, which is not listed"] {
+        assert!(text.contains(said), "{said} after {took:?}: {} bytes", text.len());
+    }
+    server.end();
+}
+
+#[test]
 fn what_two_parties_could_read_differently_ends_the_connection() {
     let site = Site::new();
     let server = site.start();

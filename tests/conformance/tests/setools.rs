@@ -1,7 +1,7 @@
 //! `dewar policy query` and `diff` find what `sesearch` and `sediff` of setools find.
 
 use conformance::{debian_policy, secilc, setools};
-use security_server::analysis::{Found, How, Query, Which, diff};
+use security_server::analysis::{How, MatchingRule, Query, Which, diff};
 use security_server::policy::{AvKind, Policy, TypeRuleKind};
 use security_server::{Engine, policydb};
 use std::collections::BTreeSet;
@@ -35,10 +35,10 @@ fn words(line: &str) -> String {
 }
 
 /// The same words for a rule of ours.
-fn our_words(policy: &Policy, found: &Found<'_>) -> String {
+fn our_words(policy: &Policy, found: &MatchingRule<'_>) -> String {
     let (type_, class) = (|id| policy.type_name(id), |id| policy.class_name(id));
     let text = match *found {
-        Found::Av(rule) => {
+        MatchingRule::Av(rule) => {
             let (_, entry) = policy.classes.get_index(rule.class.index()).unwrap();
             let mut perms: Vec<&str> = entry.names_of(rule.perms).collect();
             perms.sort_unstable();
@@ -46,16 +46,16 @@ fn our_words(policy: &Policy, found: &Found<'_>) -> String {
                 [rule.kind.keyword(), type_(rule.source), type_(rule.target), class(rule.class)];
             [&key[..], &perms].concat().join(" ")
         }
-        Found::Type(rule) => {
+        MatchingRule::Type(rule) => {
             let keyword = rule.key.kind.keyword().replace("type", "type_");
             let key = (type_(rule.key.source), type_(rule.key.target), class(rule.key.class));
             format!("{keyword} {} {} {} {}", key.0, key.1, key.2, type_(rule.result))
         }
-        Found::Named { source, target, class: c, name, result } => {
+        MatchingRule::Named { source, target, class: c, name, result } => {
             let (source, target, result) = (type_(source), type_(target), type_(result));
             format!("type_transition {source} {target} {} {result} {name}", class(c))
         }
-        Found::Range { source, target, class: c, range } => {
+        MatchingRule::Range { source, target, class: c, range } => {
             let (source, target) = (type_(source), type_(target));
             format!(
                 "range_transition {source} {target} {} {}",
@@ -63,14 +63,14 @@ fn our_words(policy: &Policy, found: &Found<'_>) -> String {
                 policy.format_range(range)
             )
         }
-        Found::RoleAllow(from, to) => {
+        MatchingRule::RoleAllow(from, to) => {
             format!("allow {} {}", policy.role_name(from), policy.role_name(to))
         }
-        Found::RoleTransition { source, target, class: c, result } => {
+        MatchingRule::RoleTransition { source, target, class: c, result } => {
             let (source, result) = (policy.role_name(source), policy.role_name(result));
             format!("role_transition {source} {} {} {result}", type_(target), class(c))
         }
-        Found::Xperm(_) => unreachable!("compared by their numbers"),
+        MatchingRule::Xperm(_) => unreachable!("compared by their numbers"),
     };
     let branch = found.branch().map_or(String::new(), |branch| format!(" {}", branch.when));
     text + &branch
@@ -171,7 +171,7 @@ fn extended_permissions_are_found_where_sesearch_finds_them() {
         let query = Query { kinds: kinds.clone(), xperms, ..Query::default() };
         let mut ours = BTreeSet::new();
         for found in engine.query(&query).unwrap() {
-            let Found::Xperm(rule) = found else { panic!("{found:?}") };
+            let MatchingRule::Xperm(rule) = found else { panic!("{found:?}") };
             let policy = engine.policy();
             let (source, target) = (policy.type_name(rule.source), policy.type_name(rule.target));
             let key = format!(

@@ -1,6 +1,6 @@
 /* The program of a domain that may change DIRECTORY, which its caller may not. With nothing else,
    it says by the real name that it may; with "write" or "read", what the links of its caller lead
-   it to; with "reserved", a link in the place of a file that its caller may write; with
+   it to; with "brought", what links that nobody may make lead it to; with "reserved", a link in the place of a file that its caller may write; with
    "service", whether they lead it to a socket there; with "connect" and a port, whether it
    reaches its caller there, and at the socket "served". */
 #include "attack.h"
@@ -50,6 +50,12 @@ static void write_by_links(void) {
     must_fail("setxattr", setxattr("file", "user.x", "x", 1, 0));
 }
 
+static void write_by_brought_links(void) {
+    must_fail("open by a link that was there", open("file", O_WRONLY));
+    must_fail("open by one in a directory of its own", open("brought/file", O_WRONLY));
+    must_fail("open behind a link that was there", open("directory/file", O_WRONLY));
+}
+
 static int reaches(const char *name) {
     struct sockaddr_un file = {.sun_family = AF_UNIX};
     snprintf(file.sun_path, sizeof file.sun_path, "%s", name);
@@ -93,6 +99,7 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[2], "service")) return connect_by_links(argv[1]);
     if (!strcmp(argv[2], "reserved")) write_by_a_reserved_name(argv[1]);
     else if (!strcmp(argv[2], "read")) read_by_links();
+    else if (!strcmp(argv[2], "brought")) write_by_brought_links();
     else write_by_links();
     return 0;
 }

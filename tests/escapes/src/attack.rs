@@ -36,6 +36,9 @@ fn compile(directory: &Path, name: &str) -> PathBuf {
     if name.ends_with("library") {
         cc.args(["-shared", "-fPIC"]);
     }
+    if name == "static_gate" {
+        cc.arg("-static");
+    }
     if name == "loader" {
         cc.args(["-nostdlib", "-static-pie", "-fPIE", "-fno-stack-protector"]);
     }

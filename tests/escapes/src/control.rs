@@ -8,8 +8,8 @@ use crate::{
 
 pub(crate) const CASES: &[Case] = cases![taking_over_its_own_run];
 
-/// Everything that a profile can give: the directory of runs, which has to be named itself, and
-/// connecting to what is in it.
+/// A profile that names the directory of runs, and connecting to what is in it, gives nothing of
+/// it.
 fn taking_over_its_own_run(stage: &Stage) {
     let runtime = stage.directory("runtime");
     let runs = runtime.join("dewar/runs");
@@ -24,7 +24,8 @@ fn taking_over_its_own_run(stage: &Stage) {
         let output = attack.env("XDG_RUNTIME_DIR", &runtime).output().expect("start `dewar`");
         held(&output);
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("connected to "), "the attack never reached the socket: {said}");
+        assert!(said.contains("held: the directory of runs cannot be listed"), "{said}");
+        assert!(!said.contains("connected to "), "{said}");
     }
     let left = std::fs::read_dir(runs).expect("the directory of runs").count();
     assert_eq!(left, 0, "a run has left its socket");

@@ -55,6 +55,11 @@ fn entering_a_domain_with_a_library(stage: &Stage) {
     stage.program("work/library", "library");
     stage.holds(&profile, "preload", &[]);
     assert!(!stage.work().join("loaded").exists(), "the library has been loaded");
+    // What has no loader hands the caller's environment on.
+    stage.program("work/static_gate", "static_gate");
+    let gate = stage.profile("[domains.gate]\nexec = [\"${workspace}/static_gate\"]");
+    stage.holds(&gate, "preload", &["./static_gate"]);
+    assert!(!stage.work().join("loaded").exists(), "the library has been loaded");
     // A domain that believes another one says so.
     let other = "[domains.other]\nexec = [\"${workspace}/other\"]\n";
     for (believed, loaded) in [("other", false), ("main", true)] {
@@ -202,7 +207,8 @@ fn leading_another_domain_by_links(stage: &Stage) {
     let file = stage.file("kept/file", "untouched");
     stage.file("kept/empty/.keep", "");
     std::fs::remove_file(stage.home().join("kept/empty/.keep")).expect("an empty directory");
-    let kept = file.parent().expect("a directory").to_str().expect("UTF-8");
+    let parent = file.parent().expect("a directory");
+    let kept = parent.to_str().expect("UTF-8");
     let profile = stage.profile(
         "[domains.deputy]\nexec = [\"${workspace}/deputy\"]\nfiles.write = [\"${home}/kept/\"]",
     );
@@ -225,6 +231,18 @@ fn leading_another_domain_by_links(stage: &Stage) {
     stage.holds(&connects, "lead_deputy", &[kept, "service"]);
     let reads = stage.command(stage.call(&profile), "lead_deputy", &[kept, "read"]);
     held(&{ reads }.output().expect("start `dewar`"));
+    for (link, to) in [("file", &*file), ("directory", parent), ("brought/file", &*file)] {
+        let link = stage.work().join(link);
+        std::fs::create_dir_all(link.parent().expect("a directory")).expect("make it");
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(to, link).expect("make a link");
+    }
+    let brings = stage.profile(
+        "[files]\nreadonly = [\"${workspace}\"]\n\
+         [domains.deputy]\nexec = [\"${workspace}/deputy\"]\nfiles.write = [\"${home}/kept/\"]",
+    );
+    stage.holds(&brings, "deputy", &[kept]);
+    stage.holds(&brings, "lead_deputy", &[kept, "brought"]);
     assert_eq!(std::fs::read_to_string(&file).expect("the file"), "untouched");
 }
 

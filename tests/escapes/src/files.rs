@@ -36,7 +36,6 @@ pub(crate) const CASES: &[Case] = cases![
     finding_out_what_is_hidden,
     reading_shared_memory_of_others,
     cutting_what_can_only_be_read,
-    leading_a_link_elsewhere_once_it_is_known,
     reading_what_was_replaced_outside,
     reaching_what_is_denied_where_it_is_mounted_again,
     giving_what_is_made_outside_the_label_of_what_is_gone,
@@ -176,20 +175,6 @@ fn cutting_what_can_only_be_read(stage: &Stage) {
         held(&attack.expect("start `dewar`"));
     }
     assert_eq!(std::fs::read_to_string(file).expect("the file"), SECRET);
-}
-
-fn leading_a_link_elsewhere_once_it_is_known(stage: &Stage) {
-    let profile = stage.file(
-        "strict.toml",
-        "extends = \"workspace\"\nhiding = \"strict\"\n[files]\nread = [\"${home}/fixed\"]\n",
-    );
-    let one = stage.file("fixed/one", "one");
-    let link = stage.home().join("fixed/link");
-    std::os::unix::fs::symlink(stage.work().join("way"), &link).expect("a link");
-    let secret = stage.home().join(".ssh/id_ed25519");
-    let [profile, link, one, secret] =
-        [&profile, &link, &one, &secret].map(|path| path.to_str().expect("UTF-8"));
-    stage.holds(profile, "stale_link", &[link, one, secret]);
 }
 
 fn executing_memory_that_no_path_leads_to(stage: &Stage) {

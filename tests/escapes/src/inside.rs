@@ -10,6 +10,7 @@ use std::{
 
 pub(crate) const CASES: &[Case] = cases![
     leaving_a_run_inside_a_run,
+    entering_a_domain_with_a_policy_of_its_own,
     having_others_enter_a_run_inside,
     filling_a_run_with_runs,
     leaving_a_run_two_deep_inside,
@@ -152,6 +153,24 @@ fn having_others_enter_a_run_inside(stage: &Stage) {
     crate::stage::held(&ran);
 }
 
+/// The program would fail where that policy says, with the rights of its domain.
+fn entering_a_domain_with_a_policy_of_its_own(stage: &Stage) {
+    stage.program("work/vault", "vault");
+    stage.file("work/request", &request(&policy_of(stage, "workspace")));
+    let enter = "import os, socket
+asked = socket.socket(fileno=os.open('/proc/self/attr/dewar/exec', os.O_RDWR))
+asked.sendall(open('request', 'rb').read())
+asked.shutdown(socket.SHUT_WR)
+assert asked.recv(3) == b'in '
+os.execv('/bin/sh', ['sh', '-c', './vault; test $? = 126 || exit 42'])";
+    stage.file("work/enter.py", enter);
+    let around = stage.profile("[domains.vault]\nexec = [\"${workspace}/vault\"]");
+    let ran = run(stage, &around, (false, "exec python3 enter.py"));
+    crate::stage::held(&ran);
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(said.contains("Permission denied"), "{said}");
+}
+
 /// More than a run holds, beside each other, again and again: each is held, or refused by name; and
 /// those that have ended make room.
 fn filling_a_run_with_runs(stage: &Stage) {
@@ -161,8 +180,9 @@ fn filling_a_run_with_runs(stage: &Stage) {
     let script = format!(
         "mkfifo wait; n=0; while [ $n -lt 40 ]; do \
            {one} 'cat secret; echo; cat <wait' >out.$n 2>err.$n & n=$((n+1)); done; \
+         tries=0; until grep -q 'runs are inside already' err.*; do \
+           tries=$((tries+1)); [ $tries -lt 60 ] || exit 3; sleep 0.5; done; \
          sleep 3; grep -l secret$ out.* && exit 42; \
-         grep -q 'runs are inside already' err.* || exit 3; \
          exec 5<>wait; exec 5>&-; kill $(jobs -p) 2>/dev/null; wait; \
          {one} 'cat secret' && exit 42; {one} 'cat granted' || exit 4"
     );

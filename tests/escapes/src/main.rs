@@ -14,6 +14,7 @@ mod domains;
 mod files;
 mod inside;
 mod kernel;
+mod links;
 mod network;
 mod planting;
 mod processes;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         files::CASES,
         inside::CASES,
         kernel::CASES,
+        links::CASES,
         network::CASES,
         planting::CASES,
         processes::CASES,

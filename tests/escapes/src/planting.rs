@@ -211,6 +211,14 @@ fn planting_names_that_programs_outside_trust(stage: &Stage) {
         "a/.lintstagedrc.json",
         "mise/config.toml",
         ".lazy.lua",
+        ".miserc.toml",
+        "mise.dev.toml",
+        "a/.mise.dev.local.toml",
+        ".config/mise.dev.toml",
+        "mise/config.dev.toml",
+        "a/.envrc.private",
+        ".shadowenv.d",
+        ".git/commondir",
     ];
     for directory in [".hg", ".jj", "_darcs", ".git", ".config", "mise"] {
         stage.directory(&format!("work/{directory}"));

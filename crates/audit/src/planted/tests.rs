@@ -150,3 +150,22 @@ fn links_matter_by_where_they_lead_from_where_they_lie() -> std::io::Result<()> 
     assert_eq!(told.collect::<Vec<_>>(), links.map(|name| (name.into(), Why::Link)));
     Ok(())
 }
+
+#[test]
+fn a_link_that_climbs_from_another_link_leads_where_it_is_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let plantings = Plantings::new(Some(Watch {
+        inside: std::fs::canonicalize(directory.path()).unwrap(),
+        ..Watch::default()
+    }));
+    for (name, target) in [("here", "."), ("out", "here/here/../../x"), ("in", "here/x")] {
+        std::os::unix::fs::symlink(target, at(name)).unwrap();
+        plantings
+            .note_link(|| Ok(std::fs::canonicalize(directory.path()).unwrap().join(name)))
+            .unwrap();
+    }
+    let report = plantings.report().0;
+    let found: Vec<_> = report.iter().map(|it| it.path.file_name().unwrap()).collect();
+    assert_eq!(found, ["out"], "{report:?}");
+}

@@ -166,7 +166,11 @@ impl Rounds {
             experiment.aim.most.is_some_and(|most| self.subjects[subject].rounds >= most)
         };
         let all = (0..self.subjects.len()).filter(left).all(many);
-        (all || spent >= experiment.aim.budget_s).then_some(Stop::Budget)
+        // To prepare may take all of the time, and fewer rounds are no figure.
+        let figure = |subject: usize| self.subjects[subject].rounds >= LEAST_LIVES;
+        let is_spent =
+            spent >= experiment.aim.budget_s && (0..self.subjects.len()).filter(left).all(figure);
+        (all || is_spent).then_some(Stop::Budget)
     }
 
     fn is_narrow(&self, experiment: &Experiment, subject: usize) -> bool {

@@ -94,7 +94,7 @@ pub struct Setting {
 pub struct Aim {
     /// An interval this wide to each side is narrow enough: 0.01 is 1 %.
     pub half_width: f64,
-    /// Seconds after which it ends in any case.
+    /// Seconds after which it ends, with as many rounds as make a figure.
     pub budget_s: f64,
     /// Rounds of each subject before it may be enough.
     pub least: usize,

@@ -15,7 +15,7 @@ const REFERENCE: &str = "nginx -O3 native";
 
 /// Servers that run, and why others do not.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct RunningServers {
     /// Those that run; the first is what the others are compared with.
     pub servers: Vec<Server>,
     /// The names of all that are known.
@@ -35,10 +35,10 @@ pub fn found(
     scratch: &Path,
     wanted: &dyn Fn(&str) -> bool,
     progress: &mut dyn FnMut(&str),
-) -> Result<Found, WebError> {
+) -> Result<RunningServers, WebError> {
     let root = directory(scratch, "root")?;
     write_images(&root)?;
-    let mut found = Found::default();
+    let mut found = RunningServers::default();
     let mut add = |name: &str, start: &dyn Fn() -> Result<Server, WebError>| {
         found.names.push(name.to_owned());
         if name != REFERENCE && !wanted(name) {

@@ -25,7 +25,7 @@ mod runner;
 mod server;
 mod soak;
 
-pub use found::{Found, found};
+pub use found::{RunningServers, found};
 pub use growth::{Growth, GrowthReport};
 pub use own::Programs;
 pub use peers::install;

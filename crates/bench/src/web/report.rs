@@ -1,6 +1,6 @@
 //! What was measured, for people: tables, and the founding paper's figures.
 
-use super::{IMAGES, runner::Asked};
+use super::{IMAGES, runner::ServerLoad};
 use crate::{
     figure::{Bar, Drawing, Figure},
     pairs::{Estimate, ExperimentResult, Kept, Row, outcome_of},
@@ -52,8 +52,8 @@ impl Report {
         sheets
     }
 
-    fn row(&self, asked: Asked, setting: usize) -> Option<&Row> {
-        let subject = Asked::all().position(|it| it == asked)?;
+    fn row(&self, asked: ServerLoad, setting: usize) -> Option<&Row> {
+        let subject = ServerLoad::all().position(|it| it == asked)?;
         self.outcome.of_subject(subject).find(|row| row.setting == setting)
     }
 
@@ -78,8 +78,8 @@ impl Report {
             ],
         );
         for (setting, named) in settings.iter().enumerate() {
-            let load = self.row(Asked { image, gray, single: false }, setting);
-            let single = self.row(Asked { image, gray, single: true }, setting);
+            let load = self.row(ServerLoad { image, gray, single: false }, setting);
+            let single = self.row(ServerLoad { image, gray, single: true }, setting);
             let Some(load) = load.filter(|row| row.wall_s.is_some()) else { continue };
             sheet.push(cells(&named.name, load, single));
         }
@@ -122,7 +122,7 @@ impl Report {
         let settings = &self.outcome.experiment.settings;
         let ours = settings.iter().position(|it| it.name == "dewar isolated");
         let said = |image: usize| {
-            let row = self.row(Asked { image, gray: true, single: false }, ours?)?;
+            let row = self.row(ServerLoad { image, gray: true, single: false }, ours?)?;
             let Estimate { ratio, low, high, .. } = row.cpu.as_ref()?;
             Some(format!("{} {ratio:.2} ({low:.2} … {high:.2})", IMAGES[image].0))
         };
@@ -170,7 +170,7 @@ impl Report {
         for (image, (name, ..)) in IMAGES.iter().enumerate() {
             for (setting, named) in self.outcome.experiment.settings.iter().enumerate() {
                 let single = matches!(quantity, Quantity::Time | Quantity::Inside);
-                let row = self.row(Asked { image, gray, single }, setting);
+                let row = self.row(ServerLoad { image, gray, single }, setting);
                 let Some((value, low, high)) = row.and_then(|row| quantity.of(row)) else {
                     continue;
                 };

@@ -1,6 +1,6 @@
 //! Servers as settings of an experiment, images as its subjects.
 
-use super::{Found, IMAGES, Report, Server, WebError, client::Load};
+use super::{IMAGES, Report, RunningServers, Server, WebError, client::Load};
 use crate::{
     config::Kind,
     interrupt::Interrupt,
@@ -25,14 +25,14 @@ const SINGLES: [usize; 4] = [200, 150, 100, 25];
 
 /// What is asked of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct ServerLoad {
     pub(super) image: usize,
     pub(super) gray: bool,
     /// One request after the other, instead of eight at a time.
     pub(super) single: bool,
 }
 
-impl Asked {
+impl ServerLoad {
     pub(super) fn all() -> impl Iterator<Item = Self> {
         let kinds = [(false, false), (true, false), (false, true), (true, true)];
         kinds.into_iter().flat_map(|(gray, single)| {
@@ -61,7 +61,7 @@ impl Runner for Asking<'_> {
         let Unit::Operation { name, times } = unit else {
             return Err(RunnerError::Unit("a server is only asked".to_owned()));
         };
-        let asked = Asked::all().find(|asked| asked.name() == *name);
+        let asked = ServerLoad::all().find(|asked| asked.name() == *name);
         let asked = asked.ok_or_else(|| RunnerError::Unit(format!("nothing is called {name}")))?;
         if !asked.gray && !self.0.serves_plain {
             return Err(RunnerError::Unit("plain files: as another row".to_owned()));
@@ -107,7 +107,7 @@ pub(super) fn slice(
 ///
 /// [`WebError`], when samples cannot be kept. A server that fails is a row that says why.
 pub fn measure(
-    found: &Found,
+    found: &RunningServers,
     aim: Aim,
     raw: Option<&Path>,
     (interrupt, progress): (&Interrupt, &mut dyn FnMut(Standing<'_>)),
@@ -122,7 +122,7 @@ pub fn measure(
         name: "web".to_owned(),
         title: "web servers that turn images gray".to_owned(),
         unit: format!("requests for at most {} ms", SLICE_TIME.as_millis()),
-        subjects: Asked::all().map(Asked::subject).collect(),
+        subjects: ServerLoad::all().map(ServerLoad::subject).collect(),
         settings: found.servers.iter().map(setting).collect(),
         aim,
         seed: 1999,

@@ -1,6 +1,9 @@
 //! System calls that can come to the monitor, and who decides them there.
 
-use super::calls::{IPC, PARTLY, PROBED, REFUSED};
+use super::{
+    calls::{IPC, PARTLY, PROBED, REFUSED},
+    requests::{FOREGROUND, REFUSED_IOCTLS, SET_FLAGS},
+};
 use syscalls::Sysno;
 
 /// Who decides a call that comes to the monitor.
@@ -33,12 +36,28 @@ pub const DECIDED: [(Handler, &[Sysno]); 9] = [
     (Handler::Refused, PARTLY),
 ];
 
+/// The same for ioctl(2), whose requests concern different managers: those that come to the
+/// monitor.
+pub const REQUESTS: [(Handler, &[u32]); 3] = [
+    (Handler::Refused, REFUSED_IOCTLS),
+    (Handler::File, SET_FLAGS),
+    (Handler::Process, FOREGROUND),
+];
+
 /// Who decides a call; nobody, if it never comes to the monitor.
 #[must_use]
-pub fn handler(call: Sysno) -> Option<Handler> {
+pub fn handler(call: Sysno, args: &[u64; 6]) -> Option<Handler> {
     /// By the numbers of the calls.
     static HANDLERS: [Option<Handler>; 1024] = handlers();
+    if call == Sysno::ioctl {
+        return handler_of_request(args[1] as u32);
+    }
     HANDLERS.get(call.id() as usize).copied().flatten()
+}
+
+fn handler_of_request(request: u32) -> Option<Handler> {
+    let row = REQUESTS.iter().find(|(_, requests)| requests.contains(&request));
+    row.map(|(handler, _)| *handler)
 }
 
 const fn handlers() -> [Option<Handler>; 1024] {
@@ -103,7 +122,6 @@ const FILES: &[Sysno] = {
         name_to_handle_at,
         inotify_add_watch,
         memfd_create,
-        ioctl,
         chdir,
         fchdir,
     ]
@@ -181,3 +199,58 @@ pub(super) const LOOKS: &[Sysno] = {
         file_getattr,
     ]
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        bpf::{Action, Test},
+        filter::{arguments::special, reasons::all_traps},
+    };
+
+    #[test]
+    fn every_call_that_can_be_trapped_has_somebody_who_decides_it() {
+        for traps in all_traps() {
+            for (call, rule) in special(traps) {
+                let tests = rule.tests.iter().map(|(test, action)| (arguments_of(*test), *action));
+                for (args, action) in tests.chain([([0; 6], rule.otherwise)]) {
+                    let is_decided = handler(call, &args).is_some();
+                    assert!(action != Action::Notify || is_decided, "{call} {args:x?}");
+                }
+            }
+        }
+        for (handler_of, calls) in DECIDED {
+            for call in calls {
+                assert_eq!(handler(*call, &[0; 6]), Some(handler_of), "{call}");
+            }
+        }
+        for (handler_of, requests) in REQUESTS {
+            for request in requests {
+                // The kernel looks at the lower half.
+                let args = [0, 1 << 32 | u64::from(*request), 0, 0, 0, 0];
+                assert_eq!(handler(Sysno::ioctl, &args), Some(handler_of), "{request:#x}");
+            }
+        }
+        assert_eq!(handler(Sysno::ioctl, &[0, libc::TCGETS, 0, 0, 0, 0]), None);
+    }
+
+    /// Arguments that a test holds for.
+    fn arguments_of(test: Test) -> [u64; 6] {
+        let mut args = [0; 6];
+        let mut set = |arg: u8, value: u32| args[usize::from(arg)] = value.into();
+        match test {
+            Test::Masked { arg, value, .. } => set(arg, value),
+            Test::Null { .. } => {}
+            Test::Range { arg, low, .. } => set(arg, low),
+            Test::Within { arg, value, of, low, .. } => {
+                set(arg, value);
+                set(of, low);
+            }
+            Test::Flagged { arg, value, of, mask } => {
+                set(arg, value);
+                set(of, mask);
+            }
+        }
+        args
+    }
+}

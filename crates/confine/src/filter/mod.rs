@@ -15,15 +15,16 @@ mod options;
 #[cfg(test)]
 mod reasons;
 mod refusals;
+mod requests;
 #[cfg(test)]
 mod tests;
 
 use crate::bpf::{Action, Rule, TooLong, assemble};
 use arguments::special;
-pub use arguments::{F_SETOWN_EX, NEW_NAMESPACES, is_refused_ioctl};
+pub use arguments::{F_SETOWN_EX, NEW_NAMESPACES};
 use calls::{IPC, RUNS};
 use decided::LOOKS;
-pub use decided::{DECIDED, Handler, handler};
+pub use decided::{DECIDED, Handler, REQUESTS, handler};
 use libc::sock_filter;
 pub use refusals::{Only, Refused, refusals};
 use syscalls::Sysno;

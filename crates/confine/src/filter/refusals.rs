@@ -3,9 +3,10 @@
 
 use super::{
     NEW_NAMESPACES,
-    arguments::{F_SETOWN_EX, REFUSED_IOCTLS},
+    arguments::F_SETOWN_EX,
     calls::{IPC, PROBED, REFUSED, RUNS},
     decided::DECIDED,
+    requests::REFUSED_IOCTLS,
 };
 use syscalls::Sysno;
 
@@ -42,7 +43,7 @@ pub fn refusals() -> Vec<Refused> {
     all.extend(REFUSED.iter().filter(|call| **call != Sysno::unshare).map(|call| told(*call, [])));
     all.extend(IPC.iter().map(|call| Refused { only: Only::SharedObjects, ..told(*call, []) }));
     all.extend(PROBED.iter().map(|call| Refused { errno: libc::ENOSYS, ..told(*call, []) }));
-    all.extend(REFUSED_IOCTLS.map(|request| told(Sysno::ioctl, [0, request.into()])));
+    all.extend(REFUSED_IOCTLS.iter().map(|request| told(Sysno::ioctl, [0, (*request).into()])));
     let kinds = (0..32).map(|bit| 1_u64 << bit);
     let kinds = kinds.filter(|bit| u64::from(NEW_NAMESPACES) & bit != 0);
     for kind in kinds {
@@ -74,7 +75,8 @@ fn in_the_kernel() -> impl Iterator<Item = Refused> {
         |call, args: [u64; 3], errno| Refused { errno, is_recorded: false, ..told(call, args) };
     let known = |call: &Sysno| {
         let decided = DECIDED.iter().any(|(_, calls)| calls.contains(call));
-        decided || RUNS.iter().any(|group| group.calls.contains(call)) || *call == Sysno::clone3
+        let by_arguments = [Sysno::clone3, Sysno::ioctl].contains(call);
+        decided || by_arguments || RUNS.iter().any(|group| group.calls.contains(call))
     };
     let unknown = Sysno::iter().filter(move |call| !known(call));
     let unknown = unknown.map(move |call| silent(call, [0; 3], libc::ENOSYS));
@@ -142,9 +144,9 @@ mod tests {
             }
             Some(_) => {
                 matches!(call, Sysno::sendto | Sysno::sendmsg | Sysno::sendmmsg)
-                    || handler(call) == Some(Handler::Refused)
+                    || handler(call, &[0; 6]) == Some(Handler::Refused)
             }
-            None => handler(call) == Some(Handler::Refused),
+            None => handler(call, &[0; 6]) == Some(Handler::Refused),
         }
     }
 
@@ -170,7 +172,7 @@ mod tests {
                 }
             }
         }
-        for call in Sysno::iter().filter(|call| handler(*call) == Some(Handler::Refused)) {
+        for call in Sysno::iter().filter(|call| handler(*call, &[0; 6]) == Some(Handler::Refused)) {
             assert!(all.iter().any(|it| it.call == call), "{call}");
         }
     }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use proc::{Cgroups, Proc};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, access, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
@@ -49,7 +50,7 @@ impl Cgroup {
         if settings.is_empty() {
             return None;
         }
-        let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+        let membership = Proc::open().and_then(|proc| proc.cgroups("self")).ok()?;
         let mut cgroup = Self { made: Vec::new(), entries: Vec::new(), by: ByCgroup::default() };
         let unified = unified_parents(&membership);
         let suitable = unified.into_iter().find(|parent| offers(parent, &settings));
@@ -208,10 +209,8 @@ fn quota_us(cpus: f64) -> u64 {
 
 /// The cgroups of the unified hierarchy below which one could be made: this process's own, and
 /// the one above it, whose other children it would join.
-fn unified_parents(membership: &str) -> Vec<PathBuf> {
-    let Some(own) = membership.lines().find_map(|line| line.strip_prefix("0::/")) else {
-        return Vec::new();
-    };
+fn unified_parents(membership: &Cgroups) -> Vec<PathBuf> {
+    let Some(own) = membership.unified() else { return Vec::new() };
     let roots = [Path::new(ROOT).to_owned(), Path::new(ROOT).join("unified")];
     let root = roots.into_iter().find(|root| root.join("cgroup.controllers").exists());
     let Some(root) = root else { return Vec::new() };
@@ -230,10 +229,9 @@ fn offers(parent: &Path, settings: &[Setting]) -> bool {
 }
 
 /// This process's own cgroup for `controller` in the old hierarchy, if one can be made below it.
-fn old_parent(membership: &str, controller: &str) -> Option<PathBuf> {
-    let mut lines = membership.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
-    let (names, own) = lines.find(|(names, _)| names.split(',').any(|name| name == controller))?;
-    let parent = Path::new(ROOT).join(names).join(own.trim_start_matches('/'));
+fn old_parent(membership: &Cgroups, controller: &str) -> Option<PathBuf> {
+    let (names, own) = membership.of_controller(controller)?;
+    let parent = Path::new(ROOT).join(names).join(own);
     access(&parent, Access::WRITE_OK).ok().map(|()| parent)
 }
 
@@ -256,13 +254,14 @@ mod tests {
 
     #[test]
     fn the_own_cgroup_is_found_in_either_hierarchy() {
-        let membership = "12:cpu,cpuacct:/a/b\n4:memory:/m\n1:name=systemd:/s\n0::/user/x\n";
+        let text = "12:cpu,cpuacct:/a/b\n4:memory:/m\n1:name=systemd:/s\n0::/user/x\n";
+        let membership = Cgroups::new(text.into());
         // Only where such a hierarchy is mounted does anything exist.
-        assert!(old_parent(membership, "pids").is_none());
-        for parent in unified_parents(membership) {
+        assert!(old_parent(&membership, "pids").is_none());
+        for parent in unified_parents(&membership) {
             assert!(parent.ends_with("user/x") || parent.ends_with("user"), "{parent:?}");
         }
-        assert!(unified_parents("4:memory:/m\n").is_empty());
+        assert!(unified_parents(&Cgroups::new("4:memory:/m\n".into())).is_empty());
     }
 
     #[test]

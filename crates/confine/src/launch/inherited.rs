@@ -13,11 +13,14 @@ use crate::sys;
 
 /// Signal mask, `SIGPIPE` disposition and open descriptors as the caller of Dewar left them.
 ///
-/// As with a plain exec, every descriptor that the caller left open passes through to the
-/// command, but for directories and descriptors that are only a place (`O_PATH`): they lie in the
-/// file system as it is outside, and would lead around what the view covers. None that Dewar opens
-/// itself does. Nor do sockets that can still choose a peer: where nothing else can send to an
-/// address, sending is not decided.
+/// As with a plain exec, every descriptor that the caller left open passes through to the command,
+/// but for three kinds:
+///
+/// - Directories, and descriptors that are only a place (`O_PATH`). They lie in the file system as
+///   it is outside, and would lead around what the view covers.
+/// - Sockets that can still choose a peer. Where nothing else can send to an address, sending is
+///   not decided.
+/// - What Dewar has opened itself.
 #[derive(Clone)]
 pub struct Inherited {
     descriptors: Vec<RawFd>,
@@ -199,8 +202,6 @@ fn past_terminal(fd: RawFd) -> Option<&'static str> {
 
 /// The open descriptors above the standard streams.
 fn open_descriptors() -> Vec<RawFd> {
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return Vec::new() };
-    let number =
-        |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
-    entries.filter_map(number).filter(|&fd: &RawFd| fd > 2).collect()
+    let all = Proc::open().and_then(|proc| proc.descriptors("self")?.numbers());
+    all.unwrap_or_default().into_iter().filter(|fd| *fd > 2).collect()
 }

@@ -14,9 +14,9 @@ use rustix::process::{
 use rustix::thread::{CapabilitySet, UnshareFlags, set_no_new_privs};
 
 use super::command::become_command;
+use super::event_wait::EventWait;
 use super::init_spec::InitSpec;
 use super::mounts::{attach, deny_files, make_read_only, new_mount};
-use super::vigil::Vigil;
 use super::wire::{Doing, Report, Wire};
 use super::{capabilities, descendants};
 use crate::sys;
@@ -140,10 +140,10 @@ fn stand_by(
     capabilities::reduce(CapabilitySet::empty()).map_err(|errno| (Doing::Capabilities, errno))?;
     // Where the kernel ends the sandbox, init needs no view of the processes outside.
     let view = (!order.spec.namespaces.pid).then_some(order.proc);
-    let vigil = Vigil::begin(reports, view).map_err(at)?;
+    let events = EventWait::begin(reports, view, false).map_err(at)?;
     let mut stopped = false;
     loop {
-        let asked = vigil.wait();
+        let asked = events.wait();
         // What asks is the monitor, or its end.
         let monitor_gone = asked && reports.wait().is_err();
         if bury(reports, command, &mut stopped) || monitor_gone {

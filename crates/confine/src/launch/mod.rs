@@ -10,7 +10,7 @@
 //!   └── wait ◀── reports ─────┘
 //! ```
 //!
-//! Without a PID namespace there is one process more, the keeper, between `dewar` and init.
+//! Without a PID namespace there is one process more, the subreaper, between `dewar` and init.
 //!
 //! The process that calls [`enter_view`] becomes the monitor: it shares its mount namespace and
 //! root with the sandbox, so that a path means the same to both.
@@ -20,13 +20,13 @@ mod cgroup;
 mod command;
 mod descendants;
 mod envelope;
+mod event_wait;
 mod exec;
 mod given;
 mod inherited;
 mod init;
 mod init_spec;
 pub mod inside;
-mod keeper;
 mod limits;
 mod mounts;
 mod namespaces;
@@ -37,10 +37,10 @@ mod signals;
 mod start;
 mod step;
 mod stop;
+mod subreaper;
 mod terminal;
 mod terminals;
 mod view;
-mod vigil;
 mod wire;
 
 use std::ffi::OsString;

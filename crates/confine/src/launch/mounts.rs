@@ -53,21 +53,28 @@ struct Voids {
     made: usize,
 }
 
+/// So often is what somebody replaces meanwhile covered anew.
+const MOST_TRIES: usize = 64;
+
 /// Where the voids are attached meanwhile if the kernel clones only attached mounts.
 const VOIDS: &str = "/proc";
 
 impl Mounts {
-    /// Takes hold of everything that `steps` put back.
+    /// Takes hold of everything that `steps` put back; takes out of them what is gone by now.
     pub(super) fn open(
-        steps: &[Step],
+        steps: &mut Vec<Step>,
         private_bytes: Option<u64>,
         ways: Vec<PathBuf>,
     ) -> Result<Self, ViewError> {
         let mut originals = HashMap::new();
         for step in steps.iter().filter(|step| step.place == ViewEntry::Keep) {
-            let tree = clone_tree(CWD, &step.path).map_err(at("take hold of", &step.path))?;
+            let tree = match clone_tree(CWD, &step.path) {
+                Err(Errno::NOENT | Errno::NOTDIR) if is_gone(&step.path) => continue,
+                tree => tree.map_err(at("take hold of", &step.path))?,
+            };
             originals.insert(step.path.clone(), tree);
         }
+        steps.retain(|step| step.place != ViewEntry::Keep || originals.contains_key(&step.path));
         Ok(Self { originals, covers: HashMap::new(), ways, voids: None, private_bytes })
     }
 
@@ -152,11 +159,16 @@ impl Mounts {
             let voids = self.voids.as_mut().ok_or(Errno::INVAL)?;
             attach(&voids.make(is_directory(path).then_some(mode))?, CWD, path)
         };
-        match attach_void() {
-            // A terminal that was closed meanwhile, say.
-            Err(Errno::NOENT) if path.try_exists().is_ok_and(|is_there| !is_there) => Ok(()),
-            attached => attached.map_err(at("deny", path)),
+        for _ in 0..MOST_TRIES {
+            match attach_void() {
+                // A terminal that was closed meanwhile, say.
+                Err(Errno::NOENT | Errno::NOTDIR) if is_gone(path) => return Ok(()),
+                // It was replaced.
+                Err(Errno::NOENT | Errno::NOTDIR) => {}
+                attached => return attached.map_err(at("deny", path)),
+            }
         }
+        Err(at("deny", path)(Errno::AGAIN))
     }
 
     /// Puts the new `hosts` file at `path`.
@@ -175,6 +187,13 @@ impl Mounts {
     pub(super) fn make_read_only(&self, path: &Path) -> Result<(), ViewError> {
         make_read_only(path).map_err(at("make read-only", path))
     }
+}
+
+/// Whether there is nothing at `path` any more.
+fn is_gone(path: &Path) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    let found = path.symlink_metadata();
+    found.is_err_and(|error| [NotFound, NotADirectory].contains(&error.kind()))
 }
 
 /// Whether there is a directory at `path`, which no file system is asked for: that on it may be

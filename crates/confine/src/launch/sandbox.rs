@@ -13,10 +13,10 @@ use super::capabilities::with_raised;
 use super::cgroup::Cgroup;
 use super::descendants;
 use super::inherited::Inherited;
-use super::keeper::Keeper;
 use super::limits::{Limits, Reached};
 use super::outcome::CommandStatus;
 use super::stop::Stop;
+use super::subreaper::Subreaper;
 use super::terminal::{self, Terminal};
 use super::wire::{Report, Wire};
 use crate::sys::{SignalFd, SignalSet};
@@ -26,9 +26,9 @@ use crate::sys::{SignalFd, SignalSet};
 /// Dropping it ends everything in it.
 pub struct Sandbox {
     pub(super) proc: OwnedFd,
-    /// What ends last: init, or the keeper above it.
+    /// What ends last: init, or the subreaper above it.
     pub(super) last: OwnedFd,
-    pub(super) keeper: Option<Keeper>,
+    pub(super) subreaper: Option<Subreaper>,
     pub(super) init_pid: Pid,
     pub(super) command: OwnedFd,
     pub(super) command_pid: Pid,
@@ -103,10 +103,11 @@ impl Sandbox {
         self.init_pid
     }
 
-    /// The keeper above it, where there is one: it belongs to the sandbox as little as the monitor.
+    /// The subreaper above it, where there is one: it belongs to the sandbox as little as the
+    /// monitor.
     #[must_use]
-    pub fn keeper_pid(&self) -> Option<Pid> {
-        self.keeper.as_ref().map(|keeper| keeper.pid)
+    pub fn subreaper_pid(&self) -> Option<Pid> {
+        self.subreaper.as_ref().map(|subreaper| subreaper.pid)
     }
 
     /// Waits until the command has ended and nothing of the sandbox is left.
@@ -138,8 +139,8 @@ impl Sandbox {
     /// Kills everything in the sandbox at once.
     pub fn kill(&mut self) {
         self.reports.shut();
-        match &self.keeper {
-            Some(keeper) => keeper.leash.shut(),
+        match &self.subreaper {
+            Some(subreaper) => subreaper.lifetime_pipe.shut(),
             // Already gone is as good.
             None => {
                 let _ = with_raised(CapabilitySet::KILL, || {
@@ -170,7 +171,7 @@ impl Sandbox {
                 continue;
             }
             if gone {
-                // Were the keeper killed alone, init would have nothing to say.
+                // Were the subreaper killed alone, init would have nothing to say.
                 self.reports.shut();
             }
             if let Some(outcome) = self.on_report()? {
@@ -318,8 +319,8 @@ impl Sandbox {
             return;
         }
         descendants::await_end(self.last.as_fd());
-        if self.keeper.is_some() {
-            // Only if the keeper was killed is there anything left.
+        if self.subreaper.is_some() {
+            // Only if the subreaper was killed is there anything left.
             descendants::kill_all(self.proc());
         }
         self.terminal.take_back();

@@ -63,11 +63,10 @@ impl Sandbox {
 
     /// Passes a signal on if it was meant for the command and did not reach it anyway.
     ///
-    /// What the kernel generates (keys, the end of the terminal) goes to the whole group that it
-    /// reaches Dewar in, and what the sandbox sends to its group reaches Dewar too: neither is
-    /// passed on, unless the command is in a group of its own, which then stands in for Dewar's. A
-    /// signal that someone else sends to the whole group reaches the command twice; better that
-    /// than never.
+    /// The kernel sends what it generates (keys, the end of the terminal) to the whole process
+    /// group. What the sandbox sends to its group reaches Dewar, too. Neither is passed on, unless
+    /// the command has a group of its own. A signal that somebody else sends to the whole group
+    /// reaches the command twice, which is better than never.
     pub(super) fn on_signal(&mut self, signalled: Signalled) {
         let Some(signal) = Signal::from_named_raw(signalled.signal) else { return };
         if signal == Signal::CONT {

@@ -16,13 +16,13 @@ use super::cgroup::Cgroup;
 use super::exec::{CommandError, Program};
 use super::init::become_init;
 use super::init_spec::InitSpec;
-use super::keeper::{Keeper, Kept, keep};
 use super::limits::{ByCgroup, Reached};
 use super::mounts::ViewError;
 use super::outcome::CommandStatus;
 use super::sandbox::Sandbox;
 use super::signals::{DEADLY, WATCHED};
 use super::stop::Stop;
+use super::subreaper::{Kept, Subreaper, keep};
 use super::terminal::Terminal;
 use super::wire::{Doing, Received, Report, Wire};
 use super::{Filter, LaunchSpec, Namespaces, capabilities, descendants};
@@ -204,7 +204,7 @@ pub fn start(
         proc: duplicate(entered.proc())?,
         command: duplicate(command_pidfd.as_fd())?,
         last: newborn.last,
-        keeper: newborn.keeper,
+        subreaper: newborn.subreaper,
         init_pid: newborn.init_pid,
         command_pid: command,
         reports: newborn.reports,
@@ -264,9 +264,9 @@ fn monitor(what: &'static str) -> impl Fn(Errno) -> StartError {
 
 /// Init, just created.
 struct Newborn {
-    /// What ends last: init, or the keeper above it.
+    /// What ends last: init, or the subreaper above it.
     last: OwnedFd,
-    keeper: Option<Keeper>,
+    subreaper: Option<Subreaper>,
     init_pid: Pid,
     reports: Wire,
     hand_over: Wire,
@@ -279,9 +279,15 @@ fn give_birth(order: &InitSpec<'_>) -> Result<Newborn, StartError> {
     let namespaces = order.spec.namespaces;
     if !namespaces.pid {
         let kept = keep(order, [reports, hand_over], [their_reports, their_hand_over]);
-        let Kept { keeper, pidfd, init_pid, wires: [reports, hand_over] } =
+        let Kept { subreaper, pidfd, init_pid, wires: [reports, hand_over] } =
             kept.map_err(|failure| not_born(namespaces, failure))?;
-        return Ok(Newborn { last: pidfd, keeper: Some(keeper), init_pid, reports, hand_over });
+        return Ok(Newborn {
+            last: pidfd,
+            subreaper: Some(subreaper),
+            init_pid,
+            reports,
+            hand_over,
+        });
     }
     match sys::clone_process(order.proc, namespaces.clone_flags()) {
         Ok(sys::Side::Child) => {
@@ -289,7 +295,7 @@ fn give_birth(order: &InitSpec<'_>) -> Result<Newborn, StartError> {
             become_init(order, &their_reports, their_hand_over)
         }
         Ok(sys::Side::Parent { pid, pidfd }) => {
-            Ok(Newborn { last: pidfd, keeper: None, init_pid: pid, reports, hand_over })
+            Ok(Newborn { last: pidfd, subreaper: None, init_pid: pid, reports, hand_over })
         }
         Err(source) => Err(not_born(namespaces, (Doing::Namespaces, source))),
     }
@@ -343,7 +349,7 @@ impl Newborn {
     /// Ends what was started, after a failure.
     fn bury(self) {
         self.reports.shut();
-        // Without a pid namespace init and the keeper kill what is left, and then end.
+        // Without a pid namespace init and the subreaper kill what is left, and then end.
         descendants::await_end(self.last.as_fd());
     }
 

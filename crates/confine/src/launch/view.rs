@@ -52,9 +52,9 @@ impl View {
 
     /// Builds the view in the mount namespace of the calling process.
     pub(super) fn build(&self) -> Result<(), ViewError> {
-        let steps = arrange(self.places());
+        let mut steps = arrange(self.places());
         let ways = directories(&self.ways, &RealPaths::new()).collect();
-        let mut mounts = Mounts::open(&steps, self.private_bytes, ways)?;
+        let mut mounts = Mounts::open(&mut steps, self.private_bytes, ways)?;
         if !self.denied.is_empty() || !self.hollow.is_empty() || self.hosts.is_some() {
             mounts.prepare_voids(self.hosts.as_deref())?;
         }

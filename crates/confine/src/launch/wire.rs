@@ -92,7 +92,7 @@ pub(super) enum Report {
     /// The answer to a nudge: all that had happened before it has been reported, and the command
     /// is `stopped`, not continued since.
     Current { stopped: bool },
-    /// The keeper stands by; init has this number.
+    /// The subreaper stands by; init has this number.
     Kept(Pid),
 }
 

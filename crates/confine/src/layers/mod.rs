@@ -199,12 +199,12 @@ impl Layers {
 
 #[cfg(test)]
 mod tests {
-    use super::trial::{Found, layer};
+    use super::trial::{Trials, layer};
     use super::*;
     use crate::launch::{Envelope, Inherited, Limits};
 
     fn all() -> Layers {
-        let found: Found = LOSSES.iter().map(|(name, _)| (*name, Ok(()))).collect();
+        let found: Trials = LOSSES.iter().map(|(name, _)| (*name, Ok(()))).collect();
         Layers {
             layers: LOSSES.iter().map(|&(name, without)| layer(name, without, &found)).collect(),
         }

@@ -93,9 +93,9 @@ impl Drop for Probe {
     }
 }
 
-pub(super) type Found = Vec<(&'static str, Result<(), Refusal>)>;
+pub(super) type Trials = Vec<(&'static str, Result<(), Refusal>)>;
 
-pub(super) fn layer(name: &'static str, without: &'static str, found: &Found) -> Layer {
+pub(super) fn layer(name: &'static str, without: &'static str, found: &Trials) -> Layer {
     let result = found.iter().find(|(other, _)| *other == name).map(|(_, result)| result);
     let reason = match result {
         None => Some("not tried".to_owned()),
@@ -179,7 +179,7 @@ fn inner() -> Result<(), Errno> {
     sys::probe_addfd_send(listener.as_fd())
 }
 
-fn namespaces(proc: BorrowedFd<'_>, found: &mut Found) {
+fn namespaces(proc: BorrowedFd<'_>, found: &mut Trials) {
     let user = Namespaces { user: true, ..Namespaces::NONE };
     let base = Namespaces { user: !probe::privileged(), ..Namespaces::NONE };
     let mount = Namespaces { mount: true, ..base };
@@ -256,7 +256,7 @@ fn listener(flags: libc::c_ulong) -> Result<OwnedFd, Errno> {
     sys::install_filter(&ALLOW, flags)
 }
 
-fn notification(proc: BorrowedFd<'_>, found: &mut Found) {
+fn notification(proc: BorrowedFd<'_>, found: &mut Trials) {
     let killable = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     let tried = [
         ("seccomp-notify", in_child(proc, || listener(0).map(drop))),
@@ -267,7 +267,7 @@ fn notification(proc: BorrowedFd<'_>, found: &mut Found) {
     found.extend(tried.map(|(name, result)| (name, result.map_err(|errno| (errno, None)))));
 }
 
-fn descendants(proc: BorrowedFd<'_>, found: &mut Found) {
+fn descendants(proc: BorrowedFd<'_>, found: &mut Trials) {
     let tried = with_sleeper(proc, hold);
     let (getfd, memory) = tried.unwrap_or_else(|errno| (Err(errno), Err(errno)));
     found.push(("pidfd-getfd", getfd.map_err(|errno| (errno, None))));
@@ -301,7 +301,7 @@ fn with_sleeper<T>(proc: BorrowedFd<'_>, act: impl FnOnce(Pid) -> T) -> Result<T
     Ok(result)
 }
 
-fn envelope(found: &mut Found) {
+fn envelope(found: &mut Trials) {
     let version = sys::landlock_version();
     for (needed, name) in LANDLOCK {
         found.push((
@@ -322,7 +322,7 @@ fn envelope(found: &mut Found) {
     }
 }
 
-fn limits(found: &mut Found) {
+fn limits(found: &mut Trials) {
     let memory = Limits { memory_bytes: Some(1 << 30), ..Limits::default() };
     let processes = Limits { processes: Some(1 << 10), ..Limits::default() };
     let cpus = Limits { cpus: Some(1.0), ..Limits::default() };

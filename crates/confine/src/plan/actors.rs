@@ -1,4 +1,4 @@
-//! Who uses files.
+//! The domains that use files, and what each may do with them.
 
 use flask::Sid;
 

@@ -2,7 +2,7 @@
 
 use super::{
     domains::Relabel,
-    rights::{Asked, Rights},
+    rights::{KnownRights, Rights},
 };
 use flask::{Sid, Unreachable};
 use landlock::{Access, AccessFs};
@@ -20,7 +20,7 @@ pub struct Made {
 
 /// New files that get another label than their directory.
 pub(super) fn made(
-    asked: &Asked<'_>,
+    asked: &KnownRights<'_>,
     own: &[Sid],
     relabels: &[Relabel],
 ) -> Result<Vec<Made>, Unreachable> {

@@ -69,7 +69,7 @@ pub(super) struct FileRights {
 }
 
 /// A security server, asked once about each domain and label.
-pub(super) struct Asked<'a> {
+pub(super) struct KnownRights<'a> {
     server: &'a dyn SecurityServer,
     known: RefCell<HashMap<(Sid, Sid), FileRights>>,
 }
@@ -95,7 +95,7 @@ impl Granted {
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> KnownRights<'a> {
     pub(super) fn new(server: &'a dyn SecurityServer) -> Self {
         Self { server, known: RefCell::default() }
     }

@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Something that policy gives in vain.
+/// Something that policy grants and that the run cannot reach.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutOfReach {
     /// Where it is.

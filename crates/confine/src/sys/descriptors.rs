@@ -90,9 +90,9 @@ pub(crate) fn close_all_but(keep: &[RawFd]) {
     let mut first = 3;
     for fd in keep.into_iter().chain([u32::MAX]) {
         if first < fd {
-            // SAFETY: called only in init and the keeper, which after this use the kept descriptors
-            // alone and leave by `_exit`; a use of a closed number would answer EBADF or, at worst,
-            // close a kept one, which they answer by ending the sandbox.
+            // SAFETY: called only in init and the subreaper, which after this use the kept
+            // descriptors alone and leave by `_exit`; a use of a closed number would answer EBADF
+            // or, at worst, close a kept one, which they answer by ending the sandbox.
             unsafe { libc::close_range(first, fd - 1, 0) };
         }
         first = fd.saturating_add(1);

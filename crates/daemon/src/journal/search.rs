@@ -12,7 +12,7 @@ const MOST_CALLED: u32 = 100;
 
 /// One entry.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// Its number; later entries have greater ones.
     pub id: i64,
     /// The run.
@@ -70,7 +70,7 @@ impl Journal {
     /// # Errors
     ///
     /// [`JournalError`](super::JournalError).
-    pub fn find(&self, filter: &Filter, after: i64, most: u32) -> Result<Vec<Entry>> {
+    pub fn find(&self, filter: &Filter, after: i64, most: u32) -> Result<Vec<JournalEntry>> {
         let sql = "
             SELECT id, run, time, lost, record FROM records
             WHERE id > ?1 AND (?2 IS NULL OR run = ?2) AND (?3 IS NULL OR time >= ?3)
@@ -81,7 +81,7 @@ impl Journal {
         let mut found = self.db.prepare(sql)?;
         let rows =
             found.query_map(params![after, run, since, domain, object, denied, most], |row| {
-                Ok(Entry {
+                Ok(JournalEntry {
                     id: row.get(0)?,
                     run: row.get(1)?,
                     time: row.get(2)?,

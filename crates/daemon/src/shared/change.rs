@@ -2,7 +2,7 @@
 
 use super::{Client, Shared, say};
 use crate::{
-    error::{ChangeError, MOST_BOOLEANS},
+    error::{ChangeError, MOST_BOOLEANS, RETURNING},
     hosted::{HostError, Hosted},
     process,
     registry::Run,
@@ -37,6 +37,24 @@ impl Shared {
         if booleans.len() > MOST_BOOLEANS {
             return Err(ChangeError::TooManyBooleans);
         }
+        self.wait_for_all_of(client.uid).map_err(|_| ChangeError::Returning)?;
+        let later = match target {
+            Target::All => self.not_yet_changed(client.uid),
+            Target::Run(_) => Vec::new(),
+        };
+        match self.set_present(client, target, booleans) {
+            Err(ChangeError::NoSuchBooleans) if !later.is_empty() => Ok(later),
+            changed => changed.map(|changed| changed.into_iter().chain(later).collect()),
+        }
+    }
+
+    /// The same for the runs that have their servers.
+    fn set_present(
+        &self,
+        client: Client,
+        target: &Target,
+        booleans: &[(String, bool)],
+    ) -> Result<Vec<Changed>, ChangeError> {
         let targets = self.targets(client, target, booleans)?;
         let stands_alone = |hosted: &Hosted| targets.len() > 1 && hosted.owner != client.uid;
         // Before any of them is changed.
@@ -65,6 +83,23 @@ impl Shared {
                 change => change,
             })
             .collect()
+    }
+
+    /// What is said of runs that `uid` would have changed, had they their servers again.
+    fn not_yet_changed(&self, uid: u32) -> Vec<Changed> {
+        let mut users: BTreeMap<u32, Vec<ChangedMember>> = BTreeMap::new();
+        for run in self.registry().returning(uid) {
+            users.entry(run.uid).or_default().push(unchanged_member(&run.id));
+        }
+        let refused = |uid| Some(format!("the runs of user {uid}: {RETURNING}"));
+        let changed = |(uid, members)| Changed {
+            seqno: 0,
+            complete: false,
+            took_us: 0,
+            members,
+            refused: refused(uid),
+        };
+        users.into_iter().map(changed).collect()
     }
 
     /// The servers to change for `target`. A run that shares its server with others gets its own.
@@ -115,13 +150,7 @@ impl Shared {
             }
         };
         let users = self.registry().users(hosted);
-        let member = |run: &Arc<Run>| ChangedMember {
-            run: run.kept.id.clone(),
-            outcome: "unchanged".into(),
-            after_us: 0,
-            late: String::new(),
-            report: String::new(),
-        };
+        let member = |run: &Arc<Run>| unchanged_member(&run.kept.id);
         Changed {
             seqno: hosted.state_number().0,
             complete: false,
@@ -324,6 +353,17 @@ fn word(stage: Stage) -> &'static str {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A run that was left as it is.
+fn unchanged_member(run: &str) -> ChangedMember {
+    ChangedMember {
+        run: run.to_owned(),
+        outcome: "unchanged".into(),
+        after_us: 0,
+        late: String::new(),
+        report: String::new(),
+    }
 }
 
 fn changed(member: Acknowledged) -> ChangedMember {

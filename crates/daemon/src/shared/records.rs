@@ -163,7 +163,7 @@ impl Shared {
 
     /// Takes from the spools of each user for a share of time, behind the one that was the `last`;
     /// whether there is more. Ends runs whose monitor has ended without saying so.
-    fn round(&self, last: &mut BTreeMap<u32, String>) -> Result<bool, RequestError> {
+    pub(super) fn round(&self, last: &mut BTreeMap<u32, String>) -> Result<bool, RequestError> {
         let users = self.records().by_user(|_, _| true);
         last.retain(|uid, _| users.contains_key(uid));
         // A run whose spool is lost ends, too.
@@ -202,9 +202,12 @@ impl Shared {
 
     /// Takes from the spool of a run. One that has ended is ended here when nothing is left.
     fn take_and_bury(&self, name: &str, spool: &Spool) -> Result<bool, RequestError> {
-        let run = self.registry().run(name);
+        let (run, returning) = {
+            let registry = self.registry();
+            (registry.run(name), registry.is_returning(name))
+        };
         // First: what it wrote before its end is there.
-        let lives = run.as_ref().is_some_and(|run| run.lives());
+        let lives = returning || run.as_ref().is_some_and(|run| run.lives());
         let more = self.take_from(name, spool, None)?;
         if !lives && !more {
             self.close_spool(name, spool)?;
@@ -244,32 +247,17 @@ fn now() -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::{
-        journal::Journal,
-        quota::Quota,
-        shared::{Settings, Turns},
-        state::State,
-    };
+    use crate::{journal::Journal, shared::Settings, state::State};
     use daemon_client::Writer;
-    use std::{
-        path::Path,
-        sync::{Mutex, atomic::AtomicBool},
-    };
+    use std::path::Path;
 
-    fn shared(directory: &Path) -> Shared {
+    pub(crate) fn shared(directory: &Path) -> Shared {
         let journal = Journal::open(&directory.join("journal.db"), u64::MAX).unwrap();
         let state = Arc::new(State::open(&directory.join("state.db")).unwrap());
-        Shared {
-            settings: Settings::default(),
-            state,
-            registry: Mutex::default(),
-            quota: Quota::default(),
-            turns: Turns::default(),
-            records: Mutex::new(Spools::new(journal, directory.to_owned())),
-            stopping: AtomicBool::new(false),
-        }
+        let spools = Spools::new(journal, directory.to_owned());
+        Shared::new(Settings::default(), state, spools).unwrap()
     }
 
     fn begin(shared: &Shared, run: &str, uid: u32) -> Writer {

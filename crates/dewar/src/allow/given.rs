@@ -11,19 +11,30 @@ use learn::Line;
 use monitor::{RevokeMode, visible};
 use profile::{AmendedObject, Amendment, AmendmentKind};
 
-/// Gives what is proposed to a running sandbox.
+/// Gives what is proposed to a running sandbox; says at the end if some of it was not given.
 pub(super) fn give(mut run: Run, proposal: &Proposal<'_>) -> anyhow::Result<()> {
+    let mut failed = None;
     for line in &proposal.lines {
-        let Some(amendment) = amendment(line, proposal) else {
-            bail!(Failed(format!(
-                "`{}` cannot be given to a running sandbox; --write puts it into a profile for the next",
-                visible(&line.alone())
-            )));
-        };
-        let change = run.change(Request::Amend(amendment, RevokeMode::Repair))?;
-        receipt::print(&change, false)?;
+        if let Err(error) = give_line(&mut run, line, proposal) {
+            // What another line says is not for this one to keep back.
+            if !error.is::<Failed>() {
+                return Err(error);
+            }
+            failed.get_or_insert(error);
+        }
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
+}
+
+fn give_line(run: &mut Run, line: &Line, proposal: &Proposal<'_>) -> anyhow::Result<()> {
+    let Some(amendment) = amendment(line, proposal) else {
+        bail!(Failed(format!(
+            "`{}` cannot be given to a running sandbox; --write puts it into a profile for the next",
+            visible(&line.alone())
+        )));
+    };
+    let change = run.change(Request::Amend(amendment, RevokeMode::Repair))?;
+    receipt::print(&change, false)
 }
 
 /// An endpoint of a profile, where no protocol is TCP, for an amendment, where it is any.

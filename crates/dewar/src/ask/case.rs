@@ -1,8 +1,9 @@
 //! A question: who wants what, which lines of a profile would grant it, and what those grant else.
 
+use super::error::AskError;
 use crate::{
     allow::amendment,
-    fitting::{Author, Fitting, Target, access, file_of},
+    fitting::{Author, Fitting, ProfileFile, access, file_of},
     names::is_name_of,
     proposal::{Proposal, kept_back, of_profile},
     run::{Denial, link::Setup},
@@ -98,8 +99,8 @@ impl Case {
         fitting: &Fitting,
         denial: &Denial,
         until: Instant,
-    ) -> Result<Self, String> {
-        let failed = |error: anyhow::Error| format!("{error:#}");
+    ) -> Result<Self, AskError> {
+        let failed = AskError::Profile;
         let object = PathBuf::from(&denial.record.object);
         let mut proposal = Proposal::of(fitting, &[denial], &[]).map_err(failed)?;
         let mut secret = false;
@@ -109,10 +110,10 @@ impl Case {
             secret = true;
         }
         if let Some((_, why)) = proposal.left.first() {
-            return Err(why.clone());
+            return Err(AskError::KeptBack(why.clone()));
         }
         if proposal.lines.is_empty() {
-            return Err("no line of a profile would grant it".into());
+            return Err(AskError::NoLine);
         }
         let lines = proposal.lines.clone();
         let (old, new) =
@@ -253,11 +254,11 @@ impl Case {
 }
 
 /// The profile that an answer may change: a file that the run cannot write itself.
-pub(crate) fn target(setup: &Setup) -> anyhow::Result<Target> {
+pub(crate) fn target(setup: &Setup) -> anyhow::Result<ProfileFile> {
     let Some(file) = file_of(&setup.argument, &setup.directory) else {
         anyhow::bail!("the profile is a shipped one: `dewar allow --write` makes one of your own");
     };
-    let target = Target::find(&file)?;
+    let target = ProfileFile::find(&file)?;
     let own = of_profile(&setup.argument, &setup.directory, setup.variables.clone())?;
     target.insist_on_distance(&own.judge(&[])?, &setup.variables)?;
     Ok(target)

@@ -2,6 +2,7 @@
 
 use super::{
     case::{Case, Choice, write},
+    error::AskError,
     proposed::addressed,
     queue::QuestionQueue,
 };
@@ -14,7 +15,7 @@ use profile::Amendment;
 
 impl QuestionQueue {
     /// Carries `choice` out; what the calls that wait are told.
-    pub(super) fn carry_out(&self, case: &Case, choice: Choice) -> Result<Verdict, String> {
+    pub(super) fn carry_out(&self, case: &Case, choice: Choice) -> Result<Verdict, AskError> {
         let amendments = match choice {
             Choice::Run | Choice::Profile => {
                 case.amendments.as_deref().map(addressed).transpose()?
@@ -26,26 +27,23 @@ impl QuestionQueue {
             Choice::No => return Ok(Verdict::Denied),
             Choice::Once => return Ok(Verdict::Once),
             Choice::Run => None,
-            Choice::Profile => {
-                let written = write(&self.setup, &case.lines);
-                Some(written.map_err(|error| format!("{error:#}"))?)
-            }
+            Choice::Profile => Some(write(&self.setup, &case.lines).map_err(AskError::Profile)?),
         };
         // What no running sandbox can be given, the next has, and this call.
         let Some(amendments) = amendments else { return Ok(Verdict::Once) };
         let given = self.give(&amendments).map(|()| Verdict::Anew);
         given.map_err(|why| match written.map(|path| undo(&path)) {
-            Some(Err(error)) => format!("{why}; the profile has it nevertheless: {error:#}"),
+            Some(Err(undo)) => AskError::Written { why: Box::new(why), undo },
             Some(Ok(_)) | None => why,
         })
     }
 
     /// Gives something to the running sandbox that it has named itself.
-    pub(crate) fn admit(&self, amendments: &[Amendment]) -> Result<(), String> {
+    pub(crate) fn admit(&self, amendments: &[Amendment]) -> Result<(), AskError> {
         self.each(&addressed(amendments)?, Request::Admit)
     }
 
-    fn give(&self, amendments: &[Amendment]) -> Result<(), String> {
+    fn give(&self, amendments: &[Amendment]) -> Result<(), AskError> {
         self.each(amendments, |it| Request::Amend(it, RevokeMode::Repair))
     }
 
@@ -54,28 +52,27 @@ impl QuestionQueue {
         &self,
         amendments: &[Amendment],
         request: fn(Amendment) -> Request,
-    ) -> Result<(), String> {
+    ) -> Result<(), AskError> {
         for (at, amendment) in amendments.iter().enumerate() {
             self.change(request(amendment.clone())).map_err(|why| match &amendments[..at] {
                 [] => why,
                 given => {
                     let given: Vec<String> = given.iter().map(ToString::to_string).collect();
-                    format!("{why}; this run has been given already: {}", given.join("; "))
+                    AskError::InPart { why: Box::new(why), given: given.join("; ") }
                 }
             })?;
         }
         Ok(())
     }
 
-    fn change(&self, request: Request) -> Result<(), String> {
-        let late = |why| format!("{why}; the change may still come about");
-        match self.request(request).map_err(late)? {
+    fn change(&self, request: Request) -> Result<(), AskError> {
+        match self.request(request).map_err(|why| AskError::Late(Box::new(why)))? {
             Reply::Done(change) => match change.outcome {
-                ChangeResult::Failed(why) => Err(why),
+                ChangeResult::Failed(why) => Err(AskError::ByRun(why)),
                 ChangeResult::Receipt(_) => Ok(()),
             },
-            Reply::Refused(why) => Err(why),
-            _ => Err("the run gave an answer to something else".into()),
+            Reply::Refused(why) => Err(AskError::ByRun(why)),
+            _ => Err(AskError::OtherAnswer),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! ```
 
 mod case;
+mod error;
 mod grant;
 mod modes;
 mod prompter;

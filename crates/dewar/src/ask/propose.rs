@@ -2,10 +2,7 @@
 //! propose what would help. All that comes from there is foreign; docs/ask.md describes the lines.
 
 use super::{
-    case::Case,
-    proposed::{Proposed, SECRET},
-    queue::QuestionQueue,
-    socket,
+    case::Case, error::AskError, proposed::Proposed, queue::QuestionQueue, socket,
     state::within_rate,
 };
 use crate::{
@@ -178,7 +175,7 @@ impl Desk {
                 let answer = self.queue.answer_to(number);
                 writeln!(writer, "{}", json!({ "answered": { "asked": number, "answer": answer } }))
             }
-            Err(why) => writeln!(writer, "{}", refused(&why)),
+            Err(why) => writeln!(writer, "{}", refused(&why.to_string())),
         }
     }
 
@@ -188,7 +185,7 @@ impl Desk {
         lines: &[Line],
         pid: u32,
         stream: &Arc<UnixStream>,
-    ) -> Result<Decided, String> {
+    ) -> Result<Decided, AskError> {
         let queue = &self.queue;
         let seen = queue.with_fitting(|fitting| {
             let proposed = Proposed::of(fitting, lines)?;
@@ -196,14 +193,14 @@ impl Desk {
                 lines.iter().all(|line| bound.covers(line, &proposed.amended, &fitting.scope))
             };
             let is_covered = self.bound.as_ref().is_some_and(covers);
-            Ok::<_, String>((proposed, is_covered))
+            Ok::<_, AskError>((proposed, is_covered))
         });
         let (proposed, is_covered) = seen?;
         if is_covered {
             if self.granted.fetch_add(lines.len(), Ordering::Relaxed) >= MOST_GRANTED {
-                return Err("too much was granted to this run already".into());
+                return Err(AskError::GrantedTooMuch);
             }
-            queue.admit(&proposed.amendments).map_err(|_| SECRET.to_owned())?;
+            queue.admit(&proposed.amendments).map_err(|_| AskError::Secret)?;
             let what: Vec<String> = lines.iter().map(Line::alone).collect();
             let what = format!("proposed by [{pid}]: {}", what.join("; "));
             queue.granted(what, "the bound of the profile (propose.within)");

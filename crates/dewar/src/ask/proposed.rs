@@ -1,14 +1,11 @@
 //! What a program inside proposes, looked at from outside: whether it may be proposed at all, and
 //! what it would grant.
 
+use super::error::AskError;
 use crate::{allow::one_protocol, fitting::Fitting, machine, run::is_trusted_outside};
 use learn::{Judge, Line, Widening, covers_secret, widening};
 use profile::{AmendedObject, Amendment, AmendmentKind, Compiled};
 use std::{net::IpAddr, path::Path};
-
-/// What is said of everything that may not be proposed: which of it, the program need not know.
-pub(super) const SECRET: &str = "a secret, what may hold one, what acts for whoever connects, what the \
-                                 profile keeps back, and what programs outside trust cannot be proposed";
 
 /// A proposal that may be granted.
 pub(super) struct Proposed {
@@ -24,26 +21,26 @@ impl Proposed {
     /// # Errors
     ///
     /// Why not, for the program inside.
-    pub(super) fn of(fitting: &Fitting, lines: &[Line]) -> Result<Self, String> {
+    pub(super) fn of(fitting: &Fitting, lines: &[Line]) -> Result<Self, AskError> {
         // What is wrong in the profile is not for the program.
-        let failed = |_: anyhow::Error| "it cannot be judged".to_owned();
+        let failed = |_: anyhow::Error| AskError::Unjudged;
         let current = fitting.compile(&[]).map_err(failed)?;
         let is_file = |line: &&Line| line.key.starts_with("files.");
         let files: Vec<Line> = lines.iter().filter(is_file).cloned().collect();
         let offline = current.domains.iter().all(profile::Domain::is_offline);
         if files.len() < lines.len() && offline {
-            return Err("this run was started without a network".into());
+            return Err(AskError::Offline);
         }
         let old = Judge::new(&current).map_err(|error| failed(error.into()))?;
         if covers_secret(lines, &fitting.scope) || files.iter().any(|it| is_kept(it, &old, fitting))
         {
-            return Err(SECRET.into());
+            return Err(AskError::Secret);
         }
         // Of files alone: a name server would hear of every host that is proposed.
         let new = fitting.judge(&files).map_err(failed)?;
         let also = widening(&files, (&old, &new), &fitting.scope, &[]);
         if !also.secrets.is_empty() || also.more {
-            return Err(SECRET.into());
+            return Err(AskError::Secret);
         }
         let amendments: Vec<Amendment> = lines.iter().map(amendment).collect();
         let amended = fitting.amended(&amendments).map_err(failed)?;
@@ -80,16 +77,17 @@ fn amendment(line: &Line) -> Amendment {
 /// # Errors
 ///
 /// A name has none, or leads to this machine or its link, which its name does not say.
-pub(super) fn addressed(amendments: &[Amendment]) -> Result<Vec<Amendment>, String> {
+pub(super) fn addressed(amendments: &[Amendment]) -> Result<Vec<Amendment>, AskError> {
     let mut all = amendments.to_vec();
     for amendment in &mut all {
         let Some(name) = amendment.host() else { continue };
         let AmendedObject::Network { addresses, .. } = &mut amendment.object else { continue };
         if addresses.is_empty() {
             *addresses = machine::resolve_one(&name)
-                .map_err(|error| format!("`{name}` has no address: {error}"))?;
-            if let Some(own) = addresses.iter().find(|address| is_near(address.to_canonical())) {
-                return Err(format!("`{name}` leads to {own}: to mean that, write the address"));
+                .map_err(|why| AskError::NoAddress { name: name.clone(), why })?;
+            let mut near = addresses.iter().filter(|address| is_near(address.to_canonical()));
+            if let Some(&address) = near.next() {
+                return Err(AskError::Near { name, address });
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{
     case::{Case, Choice, bare, is_named},
+    error::AskError,
     modes::TerminalModes,
     state::{Considered, MOST_LOANS, State, judge, within_rate},
 };
@@ -80,7 +81,7 @@ impl QuestionQueue {
     }
 
     /// Has the run do something, and waits for what came of it.
-    pub(crate) fn request(&self, request: Request) -> Result<Reply, String> {
+    pub(crate) fn request(&self, request: Request) -> Result<Reply, AskError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let number = {
             let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +91,7 @@ impl QuestionQueue {
             number
         };
         self.say(&ToRun::Request(number, Box::new(request)));
-        receiver.recv_timeout(PATIENCE).map_err(|_| "the run does not answer".to_owned())
+        receiver.recv_timeout(PATIENCE).map_err(|_| AskError::Silent)
     }
 
     /// The run has answered.
@@ -141,20 +142,20 @@ impl QuestionQueue {
     }
 
     /// A program inside proposes something; its number, by which the answer is known.
-    pub(crate) fn propose(&self, case: Case) -> Result<u64, String> {
+    pub(crate) fn propose(&self, case: Case) -> Result<u64, AskError> {
         let mut state = self.state();
         if let Some(open) = state.open.values_mut().find(|open| open.shows_the_same(&case)) {
             open.proposers.extend(case.proposers);
             return Ok(open.number);
         }
         if state.refused.contains(&bare(&case.lines)) {
-            return Err("it was refused before".into());
+            return Err(AskError::Refused);
         }
         if !state.is_heard() {
-            return Err("nobody is there to be asked".into());
+            return Err(AskError::NobodyThere);
         }
         if !within_rate(&mut state.asked, self.setup.rate) {
-            return Err("too many questions in a minute".into());
+            return Err(AskError::TooMany);
         }
         let (number, event) = state.enter(case);
         state.broadcast(&event);
@@ -216,25 +217,23 @@ impl QuestionQueue {
         choice: Choice,
         named: Option<&str>,
         by: &str,
-    ) -> Result<(), String> {
+    ) -> Result<(), AskError> {
         let case = {
             let mut state = self.state();
             state.withdraw_deserted();
             let Some(case) = state.open.get(&number).cloned() else {
-                return Err(format!("there is no open question {number}"));
+                return Err(AskError::NotOpen(number));
             };
             if !case.choices.contains(&choice) {
                 let names: Vec<_> = case.choices.iter().map(|choice| choice.name()).collect();
-                return Err(format!("`{}` cannot be done; {}", choice.name(), names.join(", ")));
+                let (choice, choices) = (choice.name(), names.join(", "));
+                return Err(AskError::NoChoice { choice, choices });
             }
             if case.secret && choice != Choice::No && !is_named(&case, named) {
-                return Err(
-                    "it is a secret, looks like one, or acts for whoever connects: name it in full"
-                        .into(),
-                );
+                return Err(AskError::Unnamed);
             }
             if !state.busy.insert(number) {
-                return Err("somebody else has answered it".into());
+                return Err(AskError::Answered);
             }
             case
         };

@@ -1,7 +1,7 @@
 //! The socket for editors, agents and `dewar ask`: JSON lines, for processes of the user outside.
 //! docs/ask.md describes the lines.
 
-use super::{case::Choice, queue::QuestionQueue};
+use super::{case::Choice, error::AskError, queue::QuestionQueue};
 use anyhow::Context as _;
 use ipc::Peer;
 use learn::Answer;
@@ -201,11 +201,11 @@ fn talk(queue: &Arc<QuestionQueue>, stream: UnixStream, who: u64, by: &str) -> a
 fn hear(queue: &QuestionQueue, said: &Answer, by: &str) -> serde_json::Value {
     let done = match Choice::of(&said.answer) {
         Some(choice) => queue.answer(said.id, choice, said.named.as_deref(), by),
-        None => Err(format!("`{}` is no answer", visible(&said.answer))),
+        None => Err(AskError::NoAnswer(visible(&said.answer))),
     };
     match done {
         Ok(()) => json!({ "done": { "id": said.id } }),
-        Err(why) => json!({ "error": { "id": said.id, "why": why } }),
+        Err(why) => json!({ "error": { "id": said.id, "why": why.to_string() } }),
     }
 }
 

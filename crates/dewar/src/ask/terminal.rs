@@ -207,7 +207,7 @@ fn conclude(queue: &QuestionQueue, tty: &OwnedFd, case: &Case, asked: Asked) -> 
     };
     let by = format!("{by}, {}", super::user());
     if let Err(why) = queue.answer(case.number, choice, named.as_deref(), &by) {
-        say(tty, &format!("  not done: {}\n", visible(&why)));
+        say(tty, &format!("  not done: {}\n", visible(&why.to_string())));
     }
     true
 }

@@ -7,7 +7,7 @@ use super::{
 use anyhow::Context as _;
 use ipc::SharedCounter;
 use monitor::Control;
-use runs::{Connector, Entry, RunDirectory};
+use runs::{Connector, ControlEntry, RunDirectory};
 use std::{
     os::fd::AsFd as _,
     sync::{
@@ -35,7 +35,7 @@ pub(crate) trait Service: Send + Sync + 'static {
 
 /// A control socket.
 pub(crate) struct Endpoint {
-    entry: Entry,
+    entry: ControlEntry,
     place: RunDirectory,
     outsiders: Arc<Outsiders>,
     server: Arc<ipc::Server>,
@@ -49,7 +49,7 @@ impl Endpoint {
     /// Listens for a new run. No thread is started yet; who connects waits.
     pub(crate) fn bind() -> anyhow::Result<Self> {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        let (entry, place) = (Entry { id: runs::new_id()?, pid }, RunDirectory::own()?);
+        let (entry, place) = (ControlEntry { id: runs::new_id()?, pid }, RunDirectory::own()?);
         let outsiders = Arc::new(Outsiders::default());
         let access = outsiders.access()?;
         let server = ipc::Server::bind(&place.socket(&entry), access).context("cannot listen")?;

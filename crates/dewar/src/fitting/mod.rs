@@ -4,7 +4,7 @@ mod history;
 mod target;
 
 pub(crate) use history::{Author, undo, undo_allowed};
-pub(crate) use target::Target;
+pub(crate) use target::ProfileFile;
 
 use crate::{led::Links, machine};
 use anyhow::Context as _;
@@ -82,8 +82,8 @@ impl Fitting {
 
     /// Of the profile that `target` held when it was looked at: what it holds by now may be
     /// another's word.
-    pub(crate) fn of_target(target: &Target, variables: Variables) -> anyhow::Result<Self> {
-        let Target { path, before } = target;
+    pub(crate) fn of_target(target: &ProfileFile, variables: Variables) -> anyhow::Result<Self> {
+        let ProfileFile { path, before } = target;
         let gone = || format!("`{}` is gone", path.display());
         Self::of_text(before.clone().with_context(gone)?, path, variables)
     }

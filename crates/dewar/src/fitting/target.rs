@@ -13,14 +13,14 @@ use std::{
 };
 
 /// A file for a profile.
-pub(crate) struct Target {
+pub(crate) struct ProfileFile {
     /// Without links.
     pub(crate) path: PathBuf,
     /// What it held when it was looked at; `None` if it was not there.
     pub(crate) before: Option<String>,
 }
 
-impl Target {
+impl ProfileFile {
     /// The file `path`.
     pub(crate) fn find(path: &Path) -> anyhow::Result<Self> {
         if path.is_dir() {

@@ -7,7 +7,7 @@
 
 use crate::{
     failure::Usage,
-    fitting::{Author, Target, file_of, undo},
+    fitting::{Author, ProfileFile, file_of, undo},
     machine, output,
     proposal::of_profile,
 };
@@ -159,7 +159,7 @@ fn write(
     }
     // Else each command of the agent would fail, and say so to nobody who could mend it.
     profile::Documents::read(&profile::Source::from_argument(profile))?;
-    let target = Target::at(file)?;
+    let target = ProfileFile::at(file)?;
     let before = target.before.clone().unwrap_or_default();
     insist_on_guard(profile, own)?;
     let text = settings(&before, profile).with_context(|| format!("`{shown}` was not changed"))?;

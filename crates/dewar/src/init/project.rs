@@ -2,7 +2,7 @@
 
 use crate::{
     failure::Usage,
-    fitting::{Author, Target},
+    fitting::{Author, ProfileFile},
     machine, output, trust,
 };
 use anyhow::bail;
@@ -52,7 +52,7 @@ pub(super) fn project(args: &ProjectArgs) -> anyhow::Result<()> {
     if args.print {
         return Ok(output::print(text.as_bytes())?);
     }
-    let target = Target::find(&workspace.join(NAME))?;
+    let target = ProfileFile::find(&workspace.join(NAME))?;
     if target.before.is_some() {
         bail!(Usage(format!(
             "`{NAME}` is there already, and stays as it is; `dewar init --print` prints what would be in it"

@@ -2,7 +2,7 @@
 
 use super::hosts;
 use crate::output::tell;
-use learn::{Found, Power, Secrets};
+use learn::{FoundSecrets, Power, Secrets};
 use monitor::visible;
 use profile::{Compiled, Deputy, Variables, deputies};
 use std::{
@@ -99,7 +99,7 @@ struct Floor<'a> {
     compiled: &'a Compiled,
     judge: &'a learn::Judge,
     secrets: &'a Secrets,
-    found: &'a Found,
+    found: &'a FoundSecrets,
     reached: Vec<Power>,
     output: &'a Path,
 }
@@ -176,7 +176,7 @@ fn pattern(path: &Path) -> String {
     let mut pattern = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
         for c in chunk.valid().chars() {
-            if c.is_control() || c == '"' {
+            if !flask::is_quotable(c) {
                 pattern.push_str(&"?".repeat(c.len_utf8()));
             } else {
                 pattern.push_str(&learn::literal(c.encode_utf8(&mut [0; 4])));
@@ -195,6 +195,17 @@ fn json(value: impl serde::Serialize) -> serde_json::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_policy_can_say_is_denied_byte_by_byte() {
+        for (name, want) in [
+            ("/a b/.env", "/a b/.env"),
+            ("/a\u{2028}b/.env", "/a???b/.env"),
+            ("/\u{202e}\"\n", "/?????"),
+        ] {
+            assert_eq!(pattern(Path::new(name)), want);
+        }
+    }
 
     #[test]
     fn homes_of_others_are_counted_and_not_named() {

@@ -7,7 +7,7 @@ mod told;
 
 use crate::{
     failure::Usage,
-    fitting::{Author, Fitting, Target, file_of},
+    fitting::{Author, Fitting, ProfileFile, file_of},
     machine,
     output::{self, tell},
     trust,
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     let command = words.collect::<Vec<_>>().join(" ");
     let place = tempfile::tempdir().context("cannot make a temporary directory")?;
     let extends = match (&target, args.merge) {
-        (Some(Target { path, before: Some(_) }), true) => path.display().to_string(),
+        (Some(ProfileFile { path, before: Some(_) }), true) => path.display().to_string(),
         _ => file_of(args.base(), &here)
             .map_or_else(|| args.base().to_owned(), |f| f.display().to_string()),
     };
@@ -239,11 +239,11 @@ fn watch(args: &LearnArgs, above: &Path, trail: &Path) -> anyhow::Result<i32> {
 }
 
 /// The file to write, looked at before the command could have had a hand in it.
-fn target(args: &LearnArgs) -> anyhow::Result<Option<Target>> {
+fn target(args: &LearnArgs) -> anyhow::Result<Option<ProfileFile>> {
     if args.output == Path::new("-") {
         return Ok(None);
     }
-    let target = Target::find(&args.output)?;
+    let target = ProfileFile::find(&args.output)?;
     if target.before.is_some() && !args.merge && !args.force {
         bail!(Usage(format!(
             "`{}` is there already: --merge adds to it, --force replaces it, -o names another",
@@ -268,11 +268,11 @@ fn target(args: &LearnArgs) -> anyhow::Result<Option<Target>> {
 /// The profile that lines are added to.
 fn fitting(
     args: &LearnArgs,
-    target: Option<&Target>,
+    target: Option<&ProfileFile>,
     here: &Path,
     variables: Variables,
 ) -> anyhow::Result<Fitting> {
-    if let Some(target @ Target { before: Some(_), .. }) = target.filter(|_| args.merge) {
+    if let Some(target @ ProfileFile { before: Some(_), .. }) = target.filter(|_| args.merge) {
         insist_on_trust(args, target, here)?;
         return Fitting::of_target(target, variables);
     }
@@ -281,7 +281,7 @@ fn fitting(
 
 /// Refuses a project's dewar.toml that is its word alone: what it does not hide or deny could be
 /// had while the command is learned from. Whoever names a file by -p has said so.
-fn insist_on_trust(args: &LearnArgs, target: &Target, here: &Path) -> anyhow::Result<()> {
+fn insist_on_trust(args: &LearnArgs, target: &ProfileFile, here: &Path) -> anyhow::Result<()> {
     let shown = visible(&target.path.display().to_string());
     if let Some(named) = &args.profile {
         let file = file_of(named, here).map(|file| machine::real(&file));

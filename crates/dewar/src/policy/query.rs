@@ -6,7 +6,7 @@ use crate::output;
 use clap::{Args, ValueEnum};
 use cli::look::did_you_mean;
 use security_server::Engine;
-use security_server::analysis::{Found, Query, Which};
+use security_server::analysis::{MatchingRule, Query, Which};
 use security_server::policy::{AvKind, TypeRuleKind};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -145,7 +145,12 @@ pub(super) fn run(args: &QueryArgs) -> anyhow::Result<()> {
     Ok(output::print(text.as_bytes())?)
 }
 
-fn line(text: &mut String, engine: &Engine, found: &Found<'_>, json: bool) -> std::fmt::Result {
+fn line(
+    text: &mut String,
+    engine: &Engine,
+    found: &MatchingRule<'_>,
+    json: bool,
+) -> std::fmt::Result {
     let policy = engine.policy();
     let (rule, branch) = (found.format(policy), found.branch());
     let condition = branch.map(|branch| policy.format_condition(branch.condition));

@@ -110,9 +110,12 @@ impl Prompter {
         Asking {
             // Without a prompter, nobody answers: the thread that hears of its end says so.
             put: Box::new(move |question| {
-                let denial = Box::new(owner.denial(&question.record));
+                let Some(denial) = owner.denial(&question.record).map(Box::new) else {
+                    return false;
+                };
                 let (id, call) = (question.id, question.call);
                 let _ = put.send(&ToPrompter::Ask { id, call, denial });
+                true
             }),
             withdraw: Box::new(move |id| drop(withdraw.send(&ToPrompter::Gone(id)))),
             patience: self.timeout + GRACE,

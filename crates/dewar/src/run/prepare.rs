@@ -18,7 +18,7 @@ use anyhow::{Context as _, bail};
 use cli::{exhausted, output_file};
 use confine::launch::{Inherited, Limits, Namespaces};
 use confine::layers::{Layers, Probe};
-use confine::{ABI, Mode, Request};
+use confine::{ABI, LaunchRequest, Mode};
 use monitor::{Job, Trail, visible};
 use profile::{Compiled, Documents, Source, Variables};
 use std::{ffi::OsString, io::Write, path::Path, sync::Arc};
@@ -77,7 +77,8 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     variables.shares_memory = !has_view;
     place::warn_of_wide_workspace(&variables);
     let (compiled, documents, argument) = load(request, &mut variables)?;
-    let compiled = cargo::insist(compiled, &documents, &mut variables)?;
+    let compiled =
+        cargo::insist(compiled, &documents, &mut variables, !request.quiet && !request.json)?;
     let links = Links::of(&variables.workspace);
     let compiled = links.guard(compiled, &documents, &mut variables)?;
     spelling::insist(request, &compiled, &variables.workspace)?;
@@ -317,7 +318,7 @@ pub(super) fn job(
     environment.retain(|(name, _)| name != "DEWAR_RUN" && name != proposing::VARIABLE);
     environment.extend(profile.proposing.variable());
     tell_environment(request, &compiled.environment, &secret);
-    let confined = Request {
+    let confined = LaunchRequest {
         command: request.command.clone(),
         environment,
         cwd: std::env::current_dir().context("cannot tell the working directory")?,
@@ -343,6 +344,7 @@ pub(super) fn job(
     Ok(Job {
         request: confined,
         enforce: request.enforce,
+        workspace: profile.variables.workspace.clone(),
         audit: audit.into_iter().collect(),
         watch: compiled
             .guarded

@@ -59,7 +59,8 @@ impl RunRecord {
 
     /// Whether a library tries it to learn how a host would be reached, and does without: which of
     /// its addresses is the nearest, where the same process then reaches one, or whether there is
-    /// IPv6, or whether a port can be shared. Who reaches none has looked up a name.
+    /// IPv6, or whether a port can be shared. Who reaches none has looked up a name. The same of a
+    /// link in the place of a copy.
     fn is_tried(&self, record: &Record) -> bool {
         let reaches = || {
             let mut deeds = self.deeds.iter();
@@ -67,6 +68,8 @@ impl RunRecord {
         };
         match record.tclass.as_str() {
             "udp_socket" => record.missing == ["create"] && reaches(),
+            // Git copies instead.
+            "file" => record.missing == ["link"] && learn::copies(&record.program, &record.object),
             // It fails as on a kernel without it.
             "tcp_socket" => record.missing == ["setopt"] && record.object == "SO_REUSEPORT",
             "endpoint" => record.missing == ["name_bind"] && record.object == "[::1]:0",

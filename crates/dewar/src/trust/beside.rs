@@ -33,7 +33,11 @@ pub(super) fn of_domain(
     guard(text, domain, (base, who), variables)?;
     let from = domain.from.as_ref().map(|from| format!(", in {}", from.join(" and ")));
     let from = from.filter(|_| !is_main).unwrap_or_default();
-    let programs = domain.programs.iter().map(|name| format!("{}{from}", place(name)));
+    let program = |name: &String| match name.as_str() {
+        "*" => "whatever else may be executed".to_owned(),
+        _ => place(name),
+    };
+    let programs = domain.programs.iter().map(|name| format!("{}{from}", program(name)));
     let verb = if is_main { "stays in its domain by executing" } else { "is entered by executing" };
     list(text, &format!("{verb}{who}"), programs.collect::<Vec<_>>().iter())?;
     list(text, &format!("believes the environment of{who}"), domain.believes.iter())?;

@@ -32,7 +32,7 @@ impl Hash {
 
 /// Something that is trusted.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct TrustedFile {
     pub(crate) path: PathBuf,
     pub(crate) hash: Hash,
     pub(crate) when: SystemTime,
@@ -60,7 +60,7 @@ impl Store {
         Ok(self.entry(path)?.is_some())
     }
 
-    fn entry(&self, path: &Path) -> anyhow::Result<Option<Entry>> {
+    fn entry(&self, path: &Path) -> anyhow::Result<Option<TrustedFile>> {
         let file = self.file(path);
         let bytes = match fs::read(&file) {
             Ok(bytes) => bytes,
@@ -76,17 +76,17 @@ impl Store {
             }
         };
         self.insist_on_owner()?;
-        let entry: Entry = serde_json::from_slice(&bytes).with_context(|| {
+        let entry: TrustedFile = serde_json::from_slice(&bytes).with_context(|| {
             format!("`{}` is broken; remove it, and trust anew", file.display())
         })?;
         Ok(Some(entry).filter(|entry| entry.path == path))
     }
 
     /// All that is trusted, by path.
-    pub(crate) fn entries(&self) -> anyhow::Result<Vec<Entry>> {
+    pub(crate) fn entries(&self) -> anyhow::Result<Vec<TrustedFile>> {
         let files = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let texts = files.filter_map(|file| fs::read(file.path()).ok());
-        let mut entries: Vec<Entry> =
+        let mut entries: Vec<TrustedFile> =
             texts.filter_map(|text| serde_json::from_slice(&text).ok()).collect();
         if !entries.is_empty() {
             self.insist_on_owner()?;
@@ -102,7 +102,7 @@ impl Store {
         self.insist_on_owner()?;
         let (path, hash) = (path.to_owned(), hash.clone());
         let file = self.file(&path);
-        let entry = Entry { path, hash, when: SystemTime::now() };
+        let entry = TrustedFile { path, hash, when: SystemTime::now() };
         // Readable and writable by the owner alone.
         let keep = || -> anyhow::Result<()> {
             let mut new = tempfile::NamedTempFile::new_in(&self.directory)?;

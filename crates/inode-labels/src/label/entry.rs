@@ -12,7 +12,7 @@ use std::{
 
 /// The label of an inode, and what tells it from later ones with its number.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct InodeEntry {
     pub(super) label: Arc<Label>,
     pub(super) proof: Proof,
 }
@@ -20,15 +20,15 @@ pub(super) struct Entry {
 /// A file with several names, some of which rules have spoken of.
 #[derive(Debug)]
 pub(super) struct Pinned {
-    pub(super) entry: Entry,
+    pub(super) entry: InodeEntry,
     pub(super) names: BTreeSet<PathBuf>,
 }
 
 /// Forgets the label that most of the files have: those first that have no other beside it.
-pub(super) fn forget_most(seen: &mut HashMap<Inode, Entry, RandomState>) {
-    let is_plain = |entry: &Entry| entry.label.also().is_empty();
+pub(super) fn forget_most(seen: &mut HashMap<Inode, InodeEntry, RandomState>) {
+    let is_plain = |entry: &InodeEntry| entry.label.also().is_empty();
     let only_plain = seen.values().any(is_plain);
-    let counts = |entry: &Entry| !only_plain || is_plain(entry);
+    let counts = |entry: &InodeEntry| !only_plain || is_plain(entry);
     let mut labels: HashMap<Sid, usize> = HashMap::new();
     for entry in seen.values().filter(|entry| counts(entry)) {
         *labels.entry(entry.label.sid).or_default() += 1;
@@ -37,7 +37,7 @@ pub(super) fn forget_most(seen: &mut HashMap<Inode, Entry, RandomState>) {
     seen.retain(|_, entry| !counts(entry) || Some(entry.label.sid) != most);
 }
 
-impl Entry {
+impl InodeEntry {
     /// What has proven to be about the same file is proven by `proof` from now on.
     pub(super) fn renew(&mut self, label: &Arc<Label>, proof: Proof) {
         if Arc::ptr_eq(&self.label, label) {

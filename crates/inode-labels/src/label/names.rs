@@ -2,7 +2,7 @@
 
 use super::{
     Label, Labels, RuleChange,
-    entry::{Entry, Pinned},
+    entry::{InodeEntry, Pinned},
 };
 use crate::{
     proof::Proof,
@@ -29,7 +29,7 @@ impl Labels {
             let mut names = self.names(status, file);
             names.insert(path.to_owned());
             self.insert(status, file, &label, true);
-            self.pinned().insert(inode, Pinned { entry: Entry { label, proof }, names });
+            self.pinned().insert(inode, Pinned { entry: InodeEntry { label, proof }, names });
         }
     }
 

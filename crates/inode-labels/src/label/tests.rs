@@ -85,6 +85,32 @@ fn a_label_of_long_ago_is_not_the_one_before() {
     assert_eq!((label().before(), label().sid), (sid(102), sid(103)));
 }
 
+#[test]
+fn what_an_earlier_change_has_not_reached_is_a_part_of_the_next() {
+    let all = rule("/.*", 1);
+    let probe = Probe::new(std::slice::from_ref(&all));
+    assert_eq!(probe.met("/link"), [1]);
+    let after = [all.clone(), rule("/key", 2)];
+    let left = vec![Tree { path: "/".into(), deep: true }];
+    let has_changed = || probe.labels.has_changed(Path::new("/key"), FileKind::File);
+    // Nobody was found who has it labelled anew.
+    probe.change(&after, RuleChange::MayTake);
+    probe.labels.leave_unfinished(left.clone());
+    probe.change(&after, RuleChange::MayTake);
+    assert!(has_changed(), "the same again has nothing to do");
+    assert_eq!(probe.labels.unfinished(), left);
+    probe.relabel("/key");
+    let (status, at) = probe.at();
+    let label = probe.labels.of_file(&status, at, || Ok("/link".into())).unwrap();
+    assert_eq!((label.before(), label.sid), (sid(1), sid(2)));
+    // Nor does what is given meanwhile.
+    probe.change(&[all, rule("/key", 2), rule("/other", 3)], RuleChange::Gives);
+    assert!(has_changed());
+    probe.labels.leave_unfinished(Vec::new());
+    probe.change(&after, RuleChange::MayTake);
+    assert!(!has_changed());
+}
+
 fn rule(path: &str, number: u32) -> flask::FileRule {
     flask::FileRule { path: path.into(), kind: FileKind::Any, sid: Some(sid(number)) }
 }
@@ -218,11 +244,11 @@ fn a_flood_of_files_makes_no_label_be_forgotten_but_its_own() {
     // A common label with a rare one beside it is rare.
     let both = Label { also: [sid(2)].into(), ..Label::new(sid(1), labels.newest()) };
     let rare = Inode { number: 1 << 39, ..status.inode().unwrap() };
-    labels.remember(rare, Entry { label: Arc::new(both), ..entry.clone() });
+    labels.remember(rare, InodeEntry { label: Arc::new(both), ..entry.clone() });
     for number in 0..3 * Labels::MOST as u64 {
         let inode = Inode { number: number + (1 << 40), ..status.inode().unwrap() };
         let label = labels.label(sid(if number % 3 == 0 { 3 } else { 1 }));
-        labels.remember(inode, Entry { label, ..entry.clone() });
+        labels.remember(inode, InodeEntry { label, ..entry.clone() });
     }
     assert!(labels.has_forgotten());
     assert!(labels.lock().len() <= Labels::MOST);

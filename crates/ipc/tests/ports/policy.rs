@@ -146,12 +146,17 @@ fn a_deputy_that_passes_its_client_on_is_not_confused() {
     }
 }
 
+/// A guard that tells of its decisions, and what it has told.
+fn recorded(guard: Guard) -> (Guard, Arc<Mutex<Vec<Record>>>) {
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let sink = records.clone();
+    (guard.with_audit(move |record| sink.lock().expect("a list").push(record)), records)
+}
+
 #[test]
 fn a_denial_is_on_record_with_who_asked_for_what() {
     let world = World::new();
-    let records = Arc::new(Mutex::new(Vec::<Record>::new()));
-    let sink = records.clone();
-    let guard = world.guard().with_audit(move |record| sink.lock().expect("a list").push(record));
+    let (guard, records) = recorded(world.guard());
     let server = Server::bind(&world.path(), Access::Checked(guard)).expect("a server");
     world.label(process::id(), "test");
     beside(&server, who, || {
@@ -166,7 +171,7 @@ fn a_denial_is_on_record_with_who_asked_for_what() {
 }
 
 #[test]
-fn a_security_server_that_does_not_answer_denies() {
+fn a_security_server_that_does_not_answer_denies_on_record() {
     struct Silent(Arc<security_server::Server>);
     impl flask::SecurityServer for Silent {
         fn seqno(&self) -> Result<flask::Seqno, flask::Unreachable> {
@@ -205,10 +210,15 @@ fn a_security_server_that_does_not_answer_denies() {
     let world = World::new();
     let avc = Arc::new(avc::Avc::new(Arc::new(Silent(world.policy.clone()))));
     let guard = Guard::new(avc, world.labels.clone(), world.sid("service"));
+    let (guard, records) = recorded(guard);
     let server = Server::bind(&world.path(), Access::Checked(guard)).expect("a server");
     world.label(process::id(), "build");
     beside(&server, echo, || {
         let refused = Port::connect(&world.path(), Transport::Memory).map(drop);
         assert!(matches!(refused, Err(ConnectError::Denied)), "{refused:?}");
     });
+    let records = records.lock().expect("a list");
+    let [record] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!(record.question.ssid, world.sid("build"));
+    assert_eq!((record.requested, record.granted), (perm::port::CONNECT, false));
 }

@@ -1,4 +1,4 @@
-//! How many requests may come: each takes time that is nobody's in the sandbox.
+//! How many requests may come: the time that each takes is charged to no process of the sandbox.
 
 use std::time::{Duration, Instant};
 

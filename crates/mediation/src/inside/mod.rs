@@ -13,11 +13,11 @@
 mod allowance;
 mod ending;
 mod entering;
-mod facets;
+mod layer_subjects;
 mod request;
 mod runs;
 
 pub use ending::end_layer;
-pub use facets::{Facet, Facets};
-pub use request::{Request, request};
+pub use layer_subjects::{LayerSubject, LayerSubjects};
+pub use request::{InsideRequest, request};
 pub use runs::{CompileInner, EndLayer, InnerPolicy, Inside, InsideError};

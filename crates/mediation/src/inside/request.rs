@@ -38,14 +38,14 @@ const MOST_OPEN: usize = 8;
 
 /// What is asked by opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum InsideRequest {
     /// To enter a domain at the next exec.
     Enter,
     /// Whether the run still has the policy that it was started with.
     Unchanged,
 }
 
-impl Request {
+impl InsideRequest {
     /// What opening `path` asks, if anything.
     #[must_use]
     pub fn of(path: &Path, writes: bool) -> Option<Self> {
@@ -61,10 +61,10 @@ impl Request {
 }
 
 /// Answers by what is opened.
-pub fn request(asker: Asker<'_>, request: Request) -> CallResult {
+pub fn request(asker: Asker<'_>, request: InsideRequest) -> CallResult {
     match request {
-        Request::Enter => enter(asker),
-        Request::Unchanged => unchanged(&asker.state.inside),
+        InsideRequest::Enter => enter(asker),
+        InsideRequest::Unchanged => unchanged(&asker.state.inside),
     }
 }
 
@@ -168,11 +168,11 @@ mod tests {
 
     #[test]
     fn only_a_file_that_is_written_to_asks() {
-        assert_eq!(Request::of(Path::new(EXEC), true), Some(Request::Enter));
-        assert_eq!(Request::of(Path::new(UNCHANGED), true), Some(Request::Unchanged));
+        assert_eq!(InsideRequest::of(Path::new(EXEC), true), Some(InsideRequest::Enter));
+        assert_eq!(InsideRequest::of(Path::new(UNCHANGED), true), Some(InsideRequest::Unchanged));
         let others = [(EXEC, false), (UNCHANGED, false), ("/proc/self/attr/exec", true)];
         for (path, writes) in others {
-            assert_eq!(Request::of(Path::new(path), writes), None, "{path}");
+            assert_eq!(InsideRequest::of(Path::new(path), writes), None, "{path}");
         }
     }
 }

@@ -157,10 +157,11 @@ impl Drop for Entering<'_> {
     }
 }
 
-/// Whether a thread takes nothing into another domain by which it could run code there: no seccomp
-/// filter of its own, which answers the system calls of the next program, and none of the
-/// personalities that the kernel takes away from a program with more rights (`PER_CLEAR_ON_SETID`
-/// of `linux/personality.h`).
+/// Whether a thread takes nothing into another domain by which it could run code there.
+///
+/// That is a seccomp filter of its own, which answers the system calls of the next program. It is
+/// also each personality that the kernel takes away from a program with more rights
+/// (`PER_CLEAR_ON_SETID` of `linux/personality.h`).
 pub fn brings_nothing(state: &MonitorState, tid: u32) -> Result<bool> {
     const CLEARED: u32 = 0x40_0000 | 0x20_0000 | 0x10_0000 | 0x4_0000;
     let Processes::Many(lineage) = &state.subjects else { return Ok(true) };

@@ -1,8 +1,8 @@
 //! The files of `/proc/PID`: they show a process, so the process is asked about, too.
 
 use crate::{
+    cache::AccessRequest,
     call::Asker,
-    manager::Request,
     subject::{LabelGeneration, has_stayed, label_generation, subject_of, watch},
 };
 use audit::Refusal;
@@ -19,7 +19,7 @@ use std::{
     os::fd::{AsFd as _, OwnedFd},
     path::{Path, PathBuf},
 };
-use supervisor::Found;
+use supervisor::WalkedPath;
 
 /// The file that holds a thread's name.
 const COMM: &str = "comm";
@@ -65,7 +65,7 @@ impl LookedInto {
 }
 
 /// Whether `asker` may open what a walk found, as far as that belongs to another process.
-pub fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto>> {
+pub fn allow(asker: Asker<'_>, found: &WalkedPath) -> Result<Option<LookedInto>> {
     let Some(pid) = found.process else { return Ok(None) };
     let name = found.entry.as_ref().map(|(_, name)| name.as_os_str());
     let is_pid = |name: &OsStr| name.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
@@ -93,7 +93,8 @@ pub fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto>> {
     let tsid = subject_of(asker, outer)?;
     let object = || format!("process {pid}");
     let hint = Hint::default();
-    let request = Request { tsid, tclass: Class::Process, requested, hint: &hint, object: &object };
+    let request =
+        AccessRequest { tsid, tclass: Class::Process, requested, hint: &hint, object: &object };
     asker.ask(&asker.state.caches.process, &request)?;
     if looks_into.is_some() && !name.is_some_and(|name| OF_MEMORY.iter().any(|it| name == *it)) {
         watch(asker.state, outer)?;
@@ -102,10 +103,11 @@ pub fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto>> {
 }
 
 /// Whether `asker` may use what has no name and lies behind its `descriptor`, if it was found by
-/// one: whoever has it open may, and open it anew for `wanted` if its own descriptor, or the one
-/// that the caller of Dewar has given, has that access. A descriptor that is only a place
-/// (`O_PATH`) opens nothing, and everybody gets one of what another process has open, from the
-/// kernel, without being asked about that process.
+/// one.
+///
+/// Whoever has it open may. It may be opened anew for `wanted` if the asker's own descriptor, or
+/// the one that the caller of Dewar has given, has that access. A descriptor that is only a place
+/// (`O_PATH`) opens nothing: the kernel gives everybody one of what another process has open.
 pub fn allow_held(
     asker: Asker<'_>,
     descriptor: Option<i32>,
@@ -158,7 +160,7 @@ fn other_end(object: &Path, reason: &'static str) -> Refusal {
 /// of `asker`'s process, such as the name of a thread, which it changes by prctl(2) as well, and
 /// the kernel lets nobody else; or the memory of a process that `asker` may trace, which [`allow`]
 /// has asked, and that is its own otherwise. Debuggers write there.
-pub fn is_for_process(asker: Asker<'_>, found: &Found, object: &OwnedFd) -> Result<bool> {
+pub fn is_for_process(asker: Asker<'_>, found: &WalkedPath, object: &OwnedFd) -> Result<bool> {
     let name = found.entry.as_ref().map(|(_, name)| name.as_os_str());
     let is_own =
         found.process.is_none() && name.is_some_and(|name| OWN.iter().any(|it| name == *it));
@@ -173,6 +175,6 @@ pub fn is_for_process(asker: Asker<'_>, found: &Found, object: &OwnedFd) -> Resu
 
 /// The path of the caller's controlling terminal.
 pub fn controlling_terminal(asker: Asker<'_>) -> Result<PathBuf> {
-    let stat = asker.state.targets.tree.proc.stat(asker.caller.call.tid)?;
-    stat.terminal_path().ok_or(Errno::NXIO)
+    let stat = asker.state.targets.tree.proc.stat(asker.caller.call.tid);
+    asker.caller.certain(stat)?.terminal_path().ok_or(Errno::NXIO)
 }

@@ -3,11 +3,11 @@
 
 use super::refusals::Why;
 use avc::Hint;
-use file_manager::{Seen, Target};
+use file_manager::{FileObject, Seen};
 use flask::{AccessVector, FileKind, perm};
 use inode_labels::Status;
 use mediation::call::Asker;
-use proc::Mapping;
+use proc::{Mapping, mapped_files};
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, ResolveFlags, openat2},
     io::{Errno, Result},
@@ -35,7 +35,7 @@ pub(super) fn allow(
 ) -> std::result::Result<(), Option<Why>> {
     let unknown = |_| Some(Why::Loader);
     let maps = asker.state.targets.tree.proc.maps(pid).map_err(unknown)?;
-    let mut files = files(&maps).map_err(unknown)?;
+    let mut files = mapped_files(&maps).map_err(unknown)?;
     let (status, all) = (Status::of(program.as_fd()).map_err(unknown)?, files.len());
     files.retain(|map| is_mapped(asker, (program, &status), map) != Ok(true));
     if all - files.len() > 1 {
@@ -58,32 +58,16 @@ fn allow_mapped(asker: Asker<'_>, map: &Mapping<'_>) -> std::result::Result<(), 
     // Where stat(2) tells another device, the mapping's may have two files of that number. Its path
     // is that of the mapped file for certain.
     let tsid = asker.labels().of_place(&path, FileKind::File);
-    let target = Target { tsid, tclass: seen.class, hint: &Hint::default() };
+    let target = FileObject { tsid, tclass: seen.class, hint: &Hint::default() };
     target.allow(asker, WANTED, &|| path.to_string_lossy().into_owned()).map_err(|_| None)
-}
-
-/// The files that `maps` names, each once.
-fn files(maps: &str) -> Result<Vec<Mapping<'_>>> {
-    let mut files: Vec<Mapping<'_>> = Vec::new();
-    for line in maps.lines() {
-        let is_file = line.split_ascii_whitespace().nth(4).is_some_and(|number| number != "0");
-        match Mapping::parse(line) {
-            Some(map) if files.iter().all(|it| it.file != map.file) => files.push(map),
-            // No path leads to it.
-            None if is_file => return Err(Errno::NOENT),
-            _ => {}
-        }
-    }
-    Ok(files)
 }
 
 /// What lies where a mapped file is called to lie, and that place.
 fn found(map: &Mapping<'_>) -> Result<(PathBuf, OwnedFd)> {
-    let path = map.path_bytes();
-    if path.ends_with(b" (deleted)") {
+    if map.is_deleted() {
         return Err(Errno::NOENT);
     }
-    let path = PathBuf::from(OsString::from_vec(path));
+    let path = PathBuf::from(OsString::from_vec(map.path_bytes()));
     // The kernel's name has no links in it.
     let limits = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let file = openat2(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), limits)?;
@@ -112,20 +96,4 @@ fn is_mapped(
     let mut maps = maps.lines().filter_map(Mapping::parse);
     let shown = maps.find(|it| it.start == own.address()).ok_or(Errno::NOENT)?;
     Ok((shown.device, shown.number) == (map.device, map.number))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_file_is_named_once_and_what_has_no_path_is_an_error() {
-        let line =
-            |path: &str| format!("7f00-8f00 r-xp 00000000 fe:01 12                   {path}\n");
-        let stack = "7ffd1000-7ffd3000 rw-p 00000000 00:00 0                   [stack]\n8000-9000 rw-p 0 00:00 0 \n";
-        let maps = [&line("/a"), &line("/a"), &line("/ld.so"), stack].concat();
-        let named: Vec<&str> = files(&maps).unwrap().iter().map(|it| it.path).collect();
-        assert_eq!(named, ["/a", "/ld.so"]);
-        assert_eq!(files(&line("anon_inode:x")), Err(Errno::NOENT));
-    }
 }

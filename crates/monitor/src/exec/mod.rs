@@ -2,17 +2,18 @@
 
 mod loader;
 mod refusals;
+mod secure;
 mod verify;
 
 use audit::Refusal;
 use avc::Hint;
 use confine::{computed, entered};
-use file_manager::{Attempt, FileAsker, New, Seen, stays_plain};
+use file_manager::{FileAsker, MissingName, New, Seen, stays_plain};
 use flask::{Class, Sid, perm};
 use landlock::AccessFs;
 use mediation::{
+    cache::AccessRequest,
     call::{Answer, Asker, CallResult},
-    manager::Request,
     subject::proc_files,
     tracking::{begin_inside, begin_tracking},
 };
@@ -54,17 +55,21 @@ fn decide_as(asker: FileAsker<'_>, enters_inside: bool) -> CallResult {
         Ok(file) => file,
         Err(errno) => {
             let name = Name { dirfd, path: &path, follow: true };
-            let attempt = Attempt { name, requested: perm::file::EXECUTE, new: New::No };
-            return Err(attempt.ended(asker, errno).errno);
+            let missing_name = MissingName { name, requested: perm::file::EXECUTE, new: New::No };
+            return Err(missing_name.ended(asker, errno).errno);
         }
     };
     let seen = Seen::of(*asker, file.as_fd())?;
     if !is_executable(asker, &seen, &file) {
         return Err(not_executable(asker, &seen, &file)?);
     }
+    if !is_readable(asker, &file) {
+        return Err(asker.refuse(&unreadable(&path)));
+    }
     remark_privileged(asker, &file)?;
     match new_domain(asker, &seen)? {
-        Some(_) if enters_inside => Err(asker.refuse(&of_a_domain(&path))),
+        // It would fail where the policy of whoever asked for the run inside says.
+        Some(_) if enters_inside || asker.is_inside() => Err(asker.refuse(&of_a_domain(&path))),
         Some(domain) => enter(asker, (&seen, &file), domain, &path),
         None => stay(asker, &seen, file, enters_inside),
     }
@@ -135,8 +140,9 @@ fn allow_interpreters(asker: FileAsker<'_>, mut file: OwnedFd) -> Result<()> {
             // What is not there, the kernel says; what the view leaves out, the record does.
             Err(errno) => {
                 let name = Name { dirfd: libc::AT_FDCWD, path: &path, follow: true };
-                let attempt = Attempt { name, requested: perm::file::EXECUTE, new: New::No };
-                let ended = attempt.ended(asker, errno);
+                let missing_name =
+                    MissingName { name, requested: perm::file::EXECUTE, new: New::No };
+                let ended = missing_name.ended(asker, errno);
                 // Whether the script may be executed at all, the kernel says before.
                 let is_said = ended.refused || ended.errno != errno;
                 return if is_said { Err(ended.errno) } else { Ok(()) };
@@ -165,7 +171,7 @@ fn memory(object: String) -> Refusal {
     }
 }
 
-/// The refusal to begin a run inside with a program that has a domain of its own.
+/// The refusal to execute a program that has a domain of its own in a run inside.
 fn of_a_domain(path: &Path) -> Refusal {
     Refusal {
         errno: Errno::ACCESS,
@@ -173,8 +179,22 @@ fn of_a_domain(path: &Path) -> Refusal {
         tclass: Class::Process.name(),
         missing: "transition",
         object: path.to_string_lossy().into_owned(),
-        reason: "a run inside begins in the domain of whoever asks for it, and this program leads to another",
-        instead: "start it by another program, such as env(1) or a shell, as the command of the run inside",
+        reason: "a run inside stays in the domain of whoever asks for it, and this program leads to another",
+        instead: "start it outside of the run inside, or begin that with another program, such as env(1) or a shell",
+    }
+}
+
+/// The refusal of a program that could not be looked into.
+fn unreadable(path: &Path) -> Refusal {
+    Refusal {
+        errno: Errno::ACCESS,
+        by: "the process object manager",
+        tclass: Class::File.name(),
+        missing: "execute",
+        object: path.to_string_lossy().into_owned(),
+        reason: "you may execute it and not read it, so the kernel lets nobody of yours see what it passes to its calls, and \
+                 none of them could be decided",
+        instead: "have its owner make it readable (chmod +r), or use a copy of your own",
     }
 }
 
@@ -219,6 +239,15 @@ fn is_executable(asker: FileAsker<'_>, seen: &Seen, file: &OwnedFd) -> bool {
     seen.class == Class::File && access().is_ok()
 }
 
+/// Whether this user could read a program. Into one that nobody may read, the kernel lets only root
+/// look.
+fn is_readable(asker: FileAsker<'_>, file: &OwnedFd) -> bool {
+    let own_fds = &asker.state.targets.tree.own_fds;
+    let name = file.as_raw_fd().to_string();
+    asker.state.on_behalf.ids.0 == 0
+        || accessat(own_fds, name, Access::READ_OK, AtFlags::empty()) != Err(Errno::ACCESS)
+}
+
 fn found(asker: FileAsker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedFd> {
     if flags & !(libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW) != 0 {
         // AT_EXECVE_CHECK, which only asks (Linux 6.14), is unknown as before.
@@ -253,7 +282,7 @@ fn new_domain(asker: FileAsker<'_>, seen: &Seen) -> Result<Option<Sid>> {
 fn allow_domain(asker: FileAsker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Result<()> {
     let object = || path.to_string_lossy().into_owned();
     let hint = Hint::default();
-    let transition = Request {
+    let transition = AccessRequest {
         tsid: domain,
         tclass: Class::Process,
         requested: perm::process::TRANSITION,
@@ -262,7 +291,7 @@ fn allow_domain(asker: FileAsker<'_>, seen: &Seen, domain: Sid, path: &Path) -> 
     };
     asker.ask(&asker.state.caches.process, &transition)?;
     let entering = Asker { ssid: domain, ..*asker };
-    let entrypoint = Request {
+    let entrypoint = AccessRequest {
         tsid: seen.label.sid,
         tclass: Class::File,
         requested: perm::file::ENTRYPOINT,

@@ -4,7 +4,7 @@
 use super::{
     loader,
     refusals::{Why, refuse},
-    script,
+    script, secure,
 };
 use avc::Hint;
 use file_manager::Seen;
@@ -22,8 +22,8 @@ use rustix::{
 };
 use std::os::fd::{AsFd, OwnedFd};
 use supervisor::{
-    can_be_held_up, memory,
-    ptrace::{self, Event, Seized},
+    can_be_held_up,
+    ptrace::{Event, Seized},
 };
 
 /// Executes `file`, decided as `seen`, and enters `domain`.
@@ -53,7 +53,7 @@ pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) 
             return Err(Some(Why::Brings));
         }
         let executed = executed(asker, pid).map_err(unknown)?;
-        if is_same(&executed, seen) != Ok(true) || !believed && make_secure(pid).is_err() {
+        if is_same(&executed, seen) != Ok(true) || !believed && secure::make(pid).is_err() {
             return Err(Some(Why::Another));
         }
         loader::allow(Asker { ssid: domain, ..asker }, pid, &executed)?;
@@ -63,36 +63,6 @@ pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) 
         Err(Errno::PERM) => Err(refuse(asker, file, Why::Traced)),
         entered => entered,
     }
-}
-
-/// Tells the new program that it runs with other rights than its caller (`AT_SECURE` of
-/// getauxval(3)), so that its loader takes no libraries from the caller's environment. The
-/// program's stack, as the kernel has just laid it out: the number of arguments, arguments, 0,
-/// environment, 0, auxiliary vector.
-fn make_secure(pid: u32) -> Result<()> {
-    const MOST_WORDS: u64 = 1 << 20;
-    let word = |at: u64| {
-        let mut bytes = [0; 8];
-        match memory::read(pid, at, &mut bytes)? {
-            8 => Ok(u64::from_ne_bytes(bytes)),
-            _ => Err(Errno::FAULT),
-        }
-    };
-    let stack = ptrace::Registers::of(pid)?.stack_pointer();
-    let mut at = stack + 8 * (word(stack)?.min(MOST_WORDS) + 2);
-    let end = at + 8 * MOST_WORDS;
-    while at < end && word(at)? != 0 {
-        at += 8;
-    }
-    at += 8;
-    while at < end {
-        match word(at)? {
-            libc::AT_SECURE => return memory::write(pid, at + 8, &1_u64.to_ne_bytes()),
-            libc::AT_NULL => break,
-            _ => at += 16,
-        }
-    }
-    Err(Errno::FAULT)
 }
 
 /// Executes the file decided as `seen` and keeps the domain, where the envelope alone would let

@@ -1,6 +1,7 @@
-//! Reaching a process by its number, where there are several domains, or PIDs are the machine's: by
-//! the time that the caller gets to make the call, which may be as late as it likes (`SCHED_IDLE`),
-//! the number may be that of a process in another domain, or outside.
+//! Reaching a process by its number, where there are several domains, or PIDs are the machine's.
+//!
+//! A caller can make its call as late as it likes (`SCHED_IDLE`). By then the number may be that of
+//! a process in another domain, or outside.
 
 use audit::Refusal;
 use mediation::{
@@ -15,7 +16,7 @@ use supervisor::{
 };
 
 /// ptrace(2) that begins to trace `target`, as policy lets.
-pub(super) fn attach(asker: Asker<'_>, target: &Target) -> CallResult {
+pub(super) fn attach(asker: Asker<'_>, target: &Tracee) -> CallResult {
     let refusal = refusal(
         asker,
         target.inner,
@@ -28,7 +29,7 @@ pub(super) fn attach(asker: Asker<'_>, target: &Target) -> CallResult {
 
 /// Limits, priorities and processors of `target`, which policy lets the caller change. What was
 /// changed of another process would stay, so where PIDs are the machine's, the number is kept.
-pub(super) fn tune(asker: Asker<'_>, target: Option<Target>) -> CallResult {
+pub(super) fn tune(asker: Asker<'_>, target: Option<Tracee>) -> CallResult {
     let own = asker.caller.identity()?;
     let Some(target) = target else { return Ok(Answer::Continue) };
     if own.pid != own.inner_pid {
@@ -44,14 +45,14 @@ pub(super) fn tune(asker: Asker<'_>, target: Option<Target>) -> CallResult {
 }
 
 /// Comparing what `targets` have (kcmp(2)); and changing them, where the run has PIDs of its own.
-pub(super) fn reach_held(asker: Asker<'_>, targets: &[Target]) -> CallResult {
+pub(super) fn reach_held(asker: Asker<'_>, targets: &[Tracee]) -> CallResult {
     let Some(first) = targets.first() else { return Ok(Answer::Continue) };
     let are_they = || targets.iter().all(|target| target.is_same_process(asker));
     let _turn = asker.state.targets.execs.turn();
     make_held(asker, are_they, &of_another(asker, first))
 }
 
-fn of_another(asker: Asker<'_>, target: &Target) -> Refusal {
+fn of_another(asker: Asker<'_>, target: &Tracee) -> Refusal {
     refusal(
         asker,
         target.inner,
@@ -116,13 +117,13 @@ fn refusal(asker: Asker<'_>, pid: u32, reason: &'static str, instead: &'static s
 }
 
 /// Whom a number meant.
-pub(super) struct Target {
+pub(super) struct Tracee {
     inner: u32,
     outer: u32,
     generation: LabelGeneration,
 }
 
-impl Target {
+impl Tracee {
     pub(super) fn of(asker: Asker<'_>, inner: i32) -> Result<Self> {
         let inner = u32::try_from(inner).map_err(|_| Errno::SRCH)?;
         let outer = asker.state.targets.tree.outer_pid(inner, asker.caller.identity()?)?;

@@ -5,9 +5,10 @@
 //! and which group has the terminal now; whatever the descriptor stands for by the time that the
 //! kernel looks, it acts on no other.
 
+use super::ProcessAsker;
 use audit::Refusal;
 use mediation::{
-    call::{Answer, Asker, CallResult},
+    call::{Answer, CallResult},
     state::MonitorState,
 };
 use rustix::{
@@ -15,9 +16,8 @@ use rustix::{
     io::{Errno, Result},
     process::{Pid, PidfdFlags, pidfd_open},
 };
-use std::{os::fd::AsFd as _, sync::atomic::Ordering};
+use std::os::fd::AsFd as _;
 use supervisor::thread;
-use syscalls::Sysno;
 
 /// What makes the kernel make a call anew after a signal, unless that has a handler which says
 /// otherwise (`ERESTARTSYS` of `linux/errno.h`).
@@ -25,14 +25,10 @@ const RESTART: i32 = 512;
 /// The device `/dev/tty`, which stands for the terminal of whoever opens it.
 const OWN_TERMINAL: (u32, u32) = (5, 0);
 
-/// Whether a call is ioctl(2) with `TIOCSPGRP`, which tcsetpgrp(3) makes.
-pub(crate) fn is_foreground(asker: &Asker<'_>) -> bool {
-    asker.number == Sysno::ioctl && asker.caller.int(1) == libc::TIOCSPGRP as i32
-}
-
-/// Decides it. In the background, the kernel stops who asks by `SIGTTOU`, but lets it have the
-/// terminal if it does not hear that: the shell outside, from which it is taken, ends.
-pub(crate) fn set_foreground(asker: Asker<'_>) -> CallResult {
+/// ioctl(2) with `TIOCSPGRP`, the one that comes here. In the background, the kernel stops who asks
+/// by `SIGTTOU`, but lets it have the terminal if it does not hear that: the shell outside, from
+/// which it is taken, ends.
+pub(super) fn set_foreground(asker: ProcessAsker<'_>) -> CallResult {
     let caller = asker.caller.identity()?.pid;
     let proc = &asker.state.targets.tree.proc;
     let own = proc.stat(std::process::id())?;
@@ -46,14 +42,15 @@ pub(crate) fn set_foreground(asker: Asker<'_>) -> CallResult {
     if FileType::from_raw_mode(file.st_mode) != FileType::CharacterDevice {
         return Err(Errno::NOTTY);
     }
-    if is_of_run(asker.state, own.foreground)? {
+    if is_of_run(asker, own.foreground)? {
         note(asker);
         return Ok(Answer::Continue);
     }
     if file.st_rdev != terminal && device != OWN_TERMINAL {
         return Err(Errno::NOTTY);
     }
-    let status = asker.state.targets.tree.proc.status(asker.caller.call.tid)?;
+    let status = asker.state.targets.tree.proc.status(asker.caller.call.tid);
+    let status = asker.caller.certain(status)?;
     if status.hears(libc::SIGTTOU).ok_or(Errno::SRCH)? {
         return stop(asker, caller, libc::SIGTTOU);
     }
@@ -65,14 +62,14 @@ pub(crate) fn set_foreground(asker: Asker<'_>) -> CallResult {
 
 /// setpgid(2) with another group than that of the number of the process. Without PIDs of its own, a
 /// run has numbers for groups outside, and whoever is in the foreground's group reads the terminal.
-pub(super) fn join(asker: Asker<'_>) -> CallResult {
+pub(super) fn join(asker: ProcessAsker<'_>) -> CallResult {
     let own = asker.caller.identity()?;
     let (process, group) = (asker.caller.int(0), asker.caller.int(1));
     let makes_it = group == process || (process == 0 && group == own.pid.cast_signed());
     if own.pid != own.inner_pid || group <= 0 || makes_it {
         return Ok(Answer::Continue);
     }
-    match is_of_run(asker.state, group)? || members(asker.state, group)?.is_empty() {
+    match is_of_run(asker, group)? || members(asker.state, group)?.is_empty() {
         true => Ok(Answer::Continue),
         false => Err(asker.refuse(&outside(group))),
     }
@@ -81,7 +78,8 @@ pub(super) fn join(asker: Asker<'_>) -> CallResult {
 /// Whether process group `group` is Dewar's, which the run is in, or made of processes of the run
 /// only, or was, when the run made it the foreground: job control leaves it there when it has
 /// ended.
-fn is_of_run(state: &MonitorState, group: i32) -> Result<bool> {
+fn is_of_run(asker: ProcessAsker<'_>, group: i32) -> Result<bool> {
+    let state = asker.state;
     if group <= 0 {
         return Ok(false);
     }
@@ -90,7 +88,7 @@ fn is_of_run(state: &MonitorState, group: i32) -> Result<bool> {
     }
     let members = members(state, group)?;
     if members.is_empty() {
-        return Ok(state.foreground.load(Ordering::Relaxed) == group);
+        return Ok(asker.processes.is_foreground(group));
     }
     Ok(members.into_iter().all(|pid| state.targets.tree.is_inside(pid)))
 }
@@ -104,7 +102,7 @@ fn members(state: &MonitorState, group: i32) -> Result<Vec<u32>> {
 
 /// Notes which group the caller makes the foreground. It can write another number over that one,
 /// which then is taken for another's when the group has ended.
-fn note(asker: Asker<'_>) {
+fn note(asker: ProcessAsker<'_>) {
     let state = asker.state;
     let Ok(group) = asker.caller.bytes::<4>(asker.caller.call.args[2]) else { return };
     let group = u32::from_ne_bytes(group);
@@ -114,14 +112,14 @@ fn note(asker: Asker<'_>) {
     };
     let member = state.targets.tree.inside().unwrap_or_default().into_iter().find(is_in_it);
     if let Some(stat) = member.and_then(|pid| state.targets.tree.proc.stat(pid).ok()) {
-        state.foreground.store(stat.group, Ordering::Relaxed);
+        asker.processes.makes_foreground(stat.group);
     }
 }
 
 /// Does what the kernel does in the background to a process that hears `SIGTTOU`: stops its group,
 /// and makes the call anew when that goes on. Left to the kernel, the caller could stop hearing
 /// first.
-fn stop(asker: Asker<'_>, caller: u32, signal: i32) -> CallResult {
+fn stop(asker: ProcessAsker<'_>, caller: u32, signal: i32) -> CallResult {
     let group = asker.state.targets.tree.proc.stat(caller)?.group;
     let members = members(asker.state, group)?;
     if !members.iter().any(|pid| leads_outside(asker.state, *pid, group)) {
@@ -136,6 +134,8 @@ fn stop(asker: Asker<'_>, caller: u32, signal: i32) -> CallResult {
         let process = pidfd_open(number, PidfdFlags::empty());
         let _ = process.and_then(|process| thread::signal(process.as_fd(), signal));
     }
+    // The thread is the caller for as long as the call waits.
+    asker.caller.certain(Ok(()))?;
     thread::signal_thread(caller, asker.caller.call.tid, signal)?;
     Err(Errno::from_raw_os_error(RESTART))
 }

@@ -1,11 +1,14 @@
 //! The process object manager: whose label a process has, and what one process may do to another.
 
+mod asker;
 mod attach;
 mod foreground;
+mod manager;
 mod others;
 mod send;
 
-pub(crate) use foreground::{is_foreground, set_foreground};
+pub(crate) use asker::ProcessAsker;
+pub(crate) use manager::ProcessManager;
 
 use mediation::{
     call::{Answer, Asker, CallResult},
@@ -47,19 +50,20 @@ pub(crate) fn all(state: &MonitorState) -> Result<Vec<ProcessStatus>> {
     Ok(inside.filter_map(status).collect())
 }
 
-decides! { pub(crate) asker: Asker<'_>,
-    fork | vfork | clone => others::fork(asker),
+decides! { pub(crate) asker: ProcessAsker<'_>,
+    fork | vfork | clone => others::fork(*asker),
     kill | tkill | tgkill | rt_sigqueueinfo | rt_tgsigqueueinfo | pidfd_send_signal
-    | pidfd_open => others::signal(asker),
+    | pidfd_open => others::signal(*asker),
     // Of its commands, those that come through the gate say who gets signals.
-    fcntl => others::own(asker),
+    fcntl => others::own(*asker),
     setpgid => foreground::join(asker),
+    ioctl => foreground::set_foreground(asker),
     ptrace | process_vm_readv | process_vm_writev | pidfd_getfd | kcmp => {
-        others::inspect(asker)
+        others::inspect(*asker)
     },
     prlimit64 | sched_setparam | sched_setscheduler | sched_setattr | sched_setaffinity
-    | setpriority | ioprio_set => others::tune(asker),
-    setuid | setgid | setreuid | setregid | setresuid | setresgid => change_ids(asker),
+    | setpriority | ioprio_set => others::tune(*asker),
+    setuid | setgid | setreuid | setregid | setresuid | setresgid => change_ids(*asker),
 }
 
 /// A change of IDs, where the user namespace has no other than the program's. Of another the kernel

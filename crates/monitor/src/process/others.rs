@@ -4,8 +4,8 @@ use super::{attach, send};
 use avc::Hint;
 use flask::{AccessVector, Class, InitialSid, Sid, perm};
 use mediation::{
+    cache::AccessRequest,
     call::{Answer, Asker, CallResult},
-    manager::Request,
     subject::{is_gone, subject_of, watch},
     tracking::begin_tracking,
 };
@@ -30,7 +30,7 @@ fn ask(
     object: &dyn Fn() -> String,
 ) -> Result<()> {
     let hint = Hint::default();
-    let request = Request { tsid, tclass: Class::Process, requested, hint: &hint, object };
+    let request = AccessRequest { tsid, tclass: Class::Process, requested, hint: &hint, object };
     asker.ask(&asker.state.caches.process, &request).map_err(|_| Errno::PERM)
 }
 
@@ -156,7 +156,7 @@ fn group_of(asker: Asker<'_>, pid: u32) -> Option<u32> {
 /// The process behind a PID descriptor of the caller, by its PID in the sandbox.
 fn behind_pidfd(asker: Asker<'_>, fd: i32) -> Result<u32> {
     let info = asker.state.targets.tree.proc.descriptor(asker.caller.call.tid, fd);
-    match info.map_err(|_| Errno::BADF)?.process() {
+    match asker.caller.certain(info.map_err(|_| Errno::BADF))?.process() {
         Some(pid) => pid.ok_or(Errno::SRCH),
         None => behind_directory(asker, fd),
     }
@@ -293,7 +293,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
             watch(asker.state, pid)?;
         }
         Sysno::ptrace if is_attach(int(0)) && many => {
-            let target = attach::Target::of(asker, int(1));
+            let target = attach::Tracee::of(asker, int(1));
             allow(asker, &one(1)?, ptrace)?;
             return attach::attach(asker, &target?);
         }
@@ -303,7 +303,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
             return attach::reach(asker, int(0));
         }
         Sysno::kcmp => {
-            let targets = attach::Target::all(asker, &[int(0), int(1)]);
+            let targets = attach::Tracee::all(asker, &[int(0), int(1)]);
             allow(asker, &one(0)?, ptrace)?;
             allow(asker, &one(1)?, ptrace)?;
             return attach::reach_held(asker, &targets?);
@@ -347,7 +347,7 @@ pub(super) fn tune(asker: Asker<'_>) -> CallResult {
     if pid == 0 {
         return Ok(Answer::Continue);
     }
-    let target = attach::Target::to_tune(asker, pid);
+    let target = attach::Tracee::to_tune(asker, pid);
     let pid = u32::try_from(pid).map_err(|_| Errno::SRCH)?;
     allow(asker, &Targets::One(pid), requested)?;
     attach::tune(asker, target?)

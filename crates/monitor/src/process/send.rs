@@ -1,7 +1,9 @@
 //! Signalling one process or thread by its number, where there are several domains and the run has
-//! no numbers of its own: by the time that a caller without processor time (`SCHED_IDLE`) makes the
-//! call, the number may be that of a process in another domain. So the monitor signals whom it has
-//! asked about, by a descriptor, and says who has signalled.
+//! no numbers of its own.
+//!
+//! A caller can make its call late (`SCHED_IDLE`). By then the number may be that of a process in
+//! another domain. So the monitor signals whom it has asked about, by a descriptor, and says who
+//! has signalled.
 
 use mediation::call::{Answer, Asker, CallResult, PIDFD_THREAD};
 use proc::Identity;
@@ -94,6 +96,11 @@ fn number(pid: u32) -> Result<Pid> {
 
 /// The caller's real user.
 fn user(asker: Asker<'_>) -> Result<u32> {
-    let status = asker.state.targets.tree.proc.status(asker.caller.call.tid)?;
-    status.users().and_then(|users| users.first().copied()).ok_or(Errno::SRCH)
+    let status = asker.state.targets.tree.proc.status(asker.caller.call.tid);
+    asker
+        .caller
+        .certain(status)?
+        .users()
+        .and_then(|users| users.first().copied())
+        .ok_or(Errno::SRCH)
 }

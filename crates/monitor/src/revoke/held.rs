@@ -5,9 +5,9 @@ use super::{naming::NamedFiles, sockets::descriptor};
 use crate::gate::Gate;
 use confine::PolicyState;
 use file_manager::class_of;
-use flask::{AccessVector, Class, Decision, Question, Sid, perm};
-use inode_labels::{FileRef, Label, Status};
-use proc::{DescriptorInfo, Watch, named};
+use flask::{AccessVector, Class, Sid, perm};
+use inode_labels::{FileRef, Status};
+use proc::{DescriptorInfo, Descriptors, Watch, named};
 use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, SeekFrom},
     io::{Errno, Result},
@@ -75,7 +75,7 @@ pub(super) fn replaced(done: &[(Finding, Result<Action>)]) -> Vec<i32> {
 }
 
 /// A subject, an object's label before and after the change, and its class.
-type Key = (Option<Sid>, Sid, Sid, Class);
+pub(super) type Key = (Option<Sid>, Sid, Sid, Class);
 
 /// What a change can take. To compare every decision takes longer than to stop a process, so it is
 /// done only where it matters, and once.
@@ -90,7 +90,7 @@ pub(super) struct Taking {
 /// Compares the policy before and after a change.
 pub(super) struct Comparison<'a> {
     pub(super) gate: &'a Gate,
-    lost: RefCell<HashMap<Key, AccessVector>>,
+    pub(super) lost: RefCell<HashMap<Key, AccessVector>>,
     /// Open files that were opened anew for reading, each with the new one.
     reopened: RefCell<Vec<(Duplicate, OwnedFd)>>,
     pub(super) taking: Taking,
@@ -112,52 +112,6 @@ pub(super) struct Subject {
 impl<'a> Comparison<'a> {
     pub(super) fn new(gate: &'a Gate, taking: Taking, named: NamedFiles) -> Self {
         Self { gate, lost: RefCell::default(), reopened: RefCell::default(), taking, named }
-    }
-
-    /// What `ssid` may no longer do to an object that was labelled `before` and is labelled `now`.
-    pub(super) fn lost(
-        &self,
-        ssid: Option<Sid>,
-        (before, now): (Sid, Sid),
-        tclass: Class,
-    ) -> AccessVector {
-        let key = (ssid, before, now, tclass);
-        if let Some(lost) = self.lost.borrow().get(&key) {
-            return *lost;
-        }
-        let policy = self.gate.state.policy.load();
-        let ssids = ssid.as_ref().map_or(policy.plan.domains.as_slice(), std::slice::from_ref);
-        let lost = ssids.iter().map(|ssid| self.lost_by(*ssid, (before, now), tclass));
-        let lost = lost.fold(AccessVector::NONE, |all, lost| all | lost);
-        self.lost.borrow_mut().insert(key, lost);
-        lost
-    }
-
-    /// What `ssid` may not do to an object that is labelled `now`.
-    pub(super) fn denied(&self, ssid: Option<Sid>, now: Sid, tclass: Class) -> AccessVector {
-        let policy = self.gate.state.policy.load();
-        let ssids = ssid.as_ref().map_or(policy.plan.domains.as_slice(), std::slice::from_ref);
-        let denied = |ssid: &Sid| AccessVector::ALL.missing_from(self.granted(*ssid, now, tclass));
-        ssids.iter().map(denied).fold(AccessVector::NONE, |all, denied| all | denied)
-    }
-
-    /// Who cannot say what was granted before says everything.
-    fn lost_by(&self, ssid: Sid, (before, now): (Sid, Sid), tclass: Class) -> AccessVector {
-        let before =
-            self.gate.state.server.compute_av_before(Question { ssid, tsid: before, tclass });
-        before.map_or(AccessVector::ALL, granted).missing_from(self.granted(ssid, now, tclass))
-    }
-
-    fn granted(&self, ssid: Sid, tsid: Sid, tclass: Class) -> AccessVector {
-        let decision = self.gate.state.server.compute_av(Question { ssid, tsid, tclass });
-        decision.map_or(AccessVector::NONE, granted)
-    }
-
-    /// What is taken of a file: by its label, and by each that counts beside it.
-    pub(super) fn lost_file(&self, ssid: Option<Sid>, label: &Label, class: Class) -> AccessVector {
-        let each = label.also().iter().chain([&label.sid]);
-        let lost = each.map(|sid| self.lost(ssid, (label.before(), *sid), class));
-        lost.fold(AccessVector::NONE, |all, lost| all | lost)
     }
 
     /// All that a process holds: for each of its tables of descriptors, with the memory that all
@@ -226,7 +180,7 @@ impl<'a> Comparison<'a> {
             let proc = &self.gate.state.targets.tree.proc;
             let name = format!("{table}/fd/{fd}");
             let link = rustix::fs::statat(proc, &name, AtFlags::SYMLINK_NOFOLLOW)?;
-            let path = rustix::fs::readlinkat(proc, &name, Vec::new())?;
+            let path = proc.descriptor_link(table, fd)?;
             Ok((Status::at(proc, &name)?, path, link.st_mode & 0o600))
         };
         let theirs = match shown(&format!("{}/task/{}", who.pid, who.tid), fd) {
@@ -252,16 +206,11 @@ impl<'a> Comparison<'a> {
     /// What lies in the table of descriptors that a thread uses.
     fn descriptors(&self, who: Subject) -> Result<Vec<Finding>> {
         let gate = self.gate;
-        let name = format!("{}/task/{}/fd", who.pid, who.tid);
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let table = rustix::fs::openat(&gate.state.targets.tree.proc, &name, flags, Mode::empty())?;
+        let of = format!("{}/task/{}", who.pid, who.tid);
+        let table = gate.state.targets.tree.proc.descriptors(of)?;
         let mut findings = Vec::new();
-        for entry in rustix::fs::Dir::read_from(&table)? {
-            let entry = entry?;
-            let Some(fd) = entry.file_name().to_str().ok().and_then(|it| it.parse().ok()) else {
-                continue;
-            };
-            let found = Status::at(&table, entry.file_name()).and_then(|status| {
+        for fd in table.numbers()? {
+            let found = Status::at(&table, fd.to_string()).and_then(|status| {
                 Ok(match status.kind {
                     FileType::Socket => self.socket(who, fd, status.number)?,
                     FileType::Unknown => self.watches(who, fd)?,
@@ -286,14 +235,11 @@ impl<'a> Comparison<'a> {
         who: Subject,
         fd: i32,
         status: &Status,
-        table: &OwnedFd,
+        table: &Descriptors,
     ) -> Result<Option<Finding>> {
         let number = fd.to_string();
         let class = class_of(status.kind);
-        let path = || {
-            let link = rustix::fs::readlinkat(table, number.as_str(), Vec::new())?;
-            named(link.as_bytes(), |path| status.lies_at(path)).ok_or(Errno::NOENT)
-        };
+        let path = || named(&table.link(fd)?, |path| status.lies_at(path)).ok_or(Errno::NOENT);
         // What never had a name is no object of policy, and ends here with `ENOENT`.
         let file = FileRef::Name(table.as_fd(), Path::new(&number));
         let label = self.gate.state.labels.of_file(status, file, path)?;
@@ -334,7 +280,7 @@ impl<'a> Comparison<'a> {
         who: Subject,
         fd: i32,
         status: &Status,
-        table: &OwnedFd,
+        table: &Descriptors,
     ) -> Result<OwnedFd> {
         let copy = |file: &OwnedFd| file.try_clone().map_err(|_| Errno::MFILE);
         let mut reopened = self.reopened.borrow_mut();
@@ -393,8 +339,4 @@ impl<'a> Comparison<'a> {
             .proc
             .descriptor(format_args!("{}/task/{}", who.pid, who.tid), fd)
     }
-}
-
-fn granted(decision: Decision) -> AccessVector {
-    if decision.permissive { AccessVector::ALL } else { decision.allowed }
 }

@@ -28,6 +28,8 @@ pub(super) struct NamedFiles {
     /// The directories that what is given lies in.
     stems: Vec<PathBuf>,
     pub(super) change: RuleChange,
+    /// It takes something that is no file.
+    pub(super) takes_others: bool,
 }
 
 impl NamedFiles {
@@ -46,8 +48,9 @@ impl NamedFiles {
             ByName::Gives(_) => RuleChange::Gives,
             ByName::Nothing | ByName::Takes(_) => RuleChange::MayTake,
         };
+        let takes_others = matches!(named, ByName::Takes([]));
         let stems = given.iter().map(|regex| stem_dir(regex)).collect();
-        Ok(Self { taken: rules(taken)?, given: rules(given)?, stems, change })
+        Ok(Self { taken: rules(taken)?, given: rules(given)?, stems, change, takes_others })
     }
 
     /// Whether it gives something at `path`, or by a pattern in it.

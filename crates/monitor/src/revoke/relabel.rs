@@ -6,25 +6,45 @@ use flask::{FileRule, Sid};
 use inode_labels::{FileRef, Status};
 use labelling::{Tree, literal, stem_dir};
 use rustix::{
-    fs::{FileType, Mode, OFlags},
+    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat},
     io::Errno,
     process::geteuid,
     thread::CapabilitySet,
 };
-use std::{collections::HashSet, os::fd::AsFd, path::Path};
+use std::{
+    collections::HashSet,
+    ffi::{OsStr, OsString},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::{Path, PathBuf},
+};
 
-/// Files that are looked at for further names of what a new labelling rule is about.
+/// Files that are looked at for further names of what a new labelling rule is about, with paths of
+/// less than [`SHORT`] bytes; rules take longer to be compared with longer ones, which count more.
 const MOST_FILES: usize = 100_000;
 
+/// Bytes of a path that counts once.
+const SHORT: usize = 256;
+
+/// Bytes of the path of a directory that is looked through.
+const MOST_BYTES: usize = 64 << 10;
+
 /// Where the files lie that one list of rules speaks of and the other does not, or otherwise, and
-/// those that the new one gives one of the labels `taken`.
-pub(super) fn changed(old: &[FileRule], new: &[FileRule], taken: &HashSet<Sid>) -> Vec<Tree> {
+/// those that the new one gives one of the labels `taken`; and those of `earlier` changes.
+pub(super) fn changed(
+    (old, new): (&[FileRule], &[FileRule]),
+    taken: &HashSet<Sid>,
+    earlier: Vec<Tree>,
+) -> Vec<Tree> {
     let is_taken = |rule: &&FileRule| rule.sid.is_some_and(|sid| taken.contains(&sid));
     let losing = new.iter().filter(is_taken).map(|rule| reach(&rule.path));
     let key = |rule: &FileRule| (rule.path.clone(), rule.sid);
     let [old, new] = [old, new].map(|rules| rules.iter().map(key).collect::<HashSet<_>>());
     let mut trees: Vec<_> = old.symmetric_difference(&new).map(|(path, _)| reach(path)).collect();
     trees.extend(losing);
+    trees.extend(earlier);
     trees.sort_by(|a, b| (&a.path, !a.deep).cmp(&(&b.path, !b.deep)));
     trees.dedup_by(|inner, outer| {
         inner.path == outer.path || outer.deep && inner.path.starts_with(&outer.path)
@@ -39,51 +59,140 @@ fn reach(rule: &str) -> Tree {
 }
 
 /// Labels anew the files in `trees` whose rule has changed, also those that nobody opens again. The
-/// label goes to the inode: it holds by the file's other names, too. Whether all were found.
-pub(super) fn relabel(gate: &Gate, trees: &[Tree]) -> bool {
+/// label goes to the inode: it holds by the file's other names, too. Returns those of `trees` in
+/// which not all were found.
+pub(super) fn relabel(gate: &Gate, trees: &[Tree]) -> Vec<Tree> {
     let mut left = MOST_FILES;
     // Who owns a directory may close it, and open it again.
     with_raised(CapabilitySet::DAC_READ_SEARCH, || {
-        trees.iter().all(|tree| relabel_in(gate, &tree.path, tree.deep, &mut left))
+        let mut unfinished = trees.to_vec();
+        unfinished.retain(|tree| !relabel_tree(gate, tree, &mut left));
+        unfinished
     })
 }
 
-fn relabel_in(gate: &Gate, at: &Path, deep: bool, left: &mut usize) -> bool {
-    if *left == 0 {
-        return false;
+/// Whether all files in `tree` were found.
+fn relabel_tree(gate: &Gate, tree: &Tree, left: &mut usize) -> bool {
+    let mut directories = Directories::below(&tree.path);
+    match relabel_entry(gate, (CWD, &tree.path), &tree.path, left) {
+        Ok(is_dir) if is_dir && tree.deep => {}
+        Ok(_) => return true,
+        Err(error) => return is_out_of_reach(&tree.path, error),
     }
-    *left -= 1;
-    let stat = match rustix::fs::lstat(at) {
-        Ok(stat) => stat,
-        Err(error) => return is_out_of_reach(at, error),
-    };
+    let mut all = true;
+    while let Some((number, at)) = directories.next() {
+        // What the kernel makes up as it is looked at has one name and no end.
+        if at == Path::new("/proc") {
+            continue;
+        }
+        all &= look_through(gate, (&mut directories, number), &at, left)
+            .unwrap_or_else(|error| is_out_of_reach(&at, error));
+    }
+    all
+}
+
+/// Labels anew what lies in the directory at `at`, and has `directories` know those in it. Whether
+/// all was found.
+fn look_through(
+    gate: &Gate,
+    (directories, number): (&mut Directories, usize),
+    at: &Path,
+    left: &mut usize,
+) -> Result<bool, Errno> {
+    let directory = open_deep(at)?;
+    let mut all = true;
+    for entry in Dir::read_from(&directory)? {
+        let entry = entry?;
+        let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
+        if matches!(name.as_os_str().as_bytes(), b"." | b"..") {
+            continue;
+        }
+        let path = at.join(name);
+        match relabel_entry(gate, (directory.as_fd(), name), &path, left) {
+            Ok(true) if path.as_os_str().len() > MOST_BYTES => all = false,
+            Ok(true) => directories.add(number, name.as_os_str().to_owned()),
+            Ok(false) => {}
+            Err(Errno::NOBUFS) => return Ok(false),
+            Err(error) => all &= is_out_of_reach(&path, error),
+        }
+    }
+    Ok(all)
+}
+
+/// Labels anew the file at `at`, which `name` in `directory` names, if its rule has changed.
+/// Whether it is a directory.
+///
+/// # Errors
+///
+/// `NOBUFS` if too many were looked at; whatever the system says.
+fn relabel_entry(
+    gate: &Gate,
+    (directory, name): (BorrowedFd<'_>, &Path),
+    at: &Path,
+    left: &mut usize,
+) -> Result<bool, Errno> {
+    let counts = 1 + at.as_os_str().len() / SHORT;
+    *left = left.checked_sub(counts).ok_or(Errno::NOBUFS)?;
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     if gate.state.labels.has_changed(at, file_kind(kind)) {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(at, flags, Mode::empty());
-        match opened.and_then(|file| Ok((Status::of(file.as_fd())?, file))) {
-            Ok((status, file)) => {
-                let file = FileRef::Fd(file.as_fd());
-                let has_other_names = kind != FileType::Directory && stat.st_nlink > 1;
-                gate.state.labels.relabel(&status, file, at, has_other_names);
-            }
-            Err(error) => return is_out_of_reach(at, error),
+        let file = openat(directory, name, flags, Mode::empty())?;
+        let status = Status::of(file.as_fd())?;
+        let has_other_names = kind != FileType::Directory && stat.st_nlink > 1;
+        gate.state.labels.relabel(&status, FileRef::Fd(file.as_fd()), at, has_other_names);
+    }
+    Ok(kind == FileType::Directory)
+}
+
+/// Opens a directory that may lie deeper than one call can name.
+fn open_deep(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = |at: BorrowedFd<'_>, way: &Path, how| openat(at, way, flags | how, Mode::empty());
+    let (mut at, mut way) = (None::<OwnedFd>, PathBuf::new());
+    for part in path.components() {
+        // Less than `PATH_MAX`, with the longest name.
+        if way.as_os_str().len() > 3 * 1024 {
+            // On the way, to search is enough.
+            let (from, way) = (at.as_ref().map_or(CWD, AsFd::as_fd), std::mem::take(&mut way));
+            at = Some(open(from, &way, OFlags::PATH)?);
         }
+        way.push(part);
     }
-    // What the kernel makes up as it is looked at has one name and no end.
-    if !deep || kind != FileType::Directory || at == Path::new("/proc") {
-        return true;
+    open(at.as_ref().map_or(CWD, AsFd::as_fd), &way, OFlags::empty())
+}
+
+/// Directories that are still to be looked through. Each knows its name and the one above, so that
+/// many that lie deep take little, and none is held open.
+struct Directories {
+    top: PathBuf,
+    known: Vec<(usize, OsString)>,
+    left: Vec<usize>,
+}
+
+impl Directories {
+    /// `top` alone.
+    fn below(top: &Path) -> Self {
+        Self { top: top.to_owned(), known: vec![(0, OsString::new())], left: vec![0] }
     }
-    let out_of_reach = |error: &std::io::Error| {
-        Errno::from_io_error(error).is_some_and(|errno| is_out_of_reach(at, errno))
-    };
-    let entry = |entry: std::io::Result<std::fs::DirEntry>| match entry {
-        Ok(entry) => relabel_in(gate, &entry.path(), true, left),
-        Err(error) => out_of_reach(&error),
-    };
-    match std::fs::read_dir(at) {
-        Ok(mut entries) => entries.all(entry),
-        Err(error) => out_of_reach(&error),
+
+    fn add(&mut self, above: usize, name: OsString) {
+        self.left.push(self.known.len());
+        self.known.push((above, name));
+    }
+
+    /// The next one, and where it lies.
+    fn next(&mut self) -> Option<(usize, PathBuf)> {
+        let number = self.left.pop()?;
+        let (mut names, mut at) = (Vec::new(), number);
+        while at != 0 {
+            let (above, name) = &self.known[at];
+            names.push(name);
+            at = *above;
+        }
+        let mut path = self.top.clone();
+        path.extend(names.iter().rev());
+        Some((number, path))
     }
 }
 
@@ -116,7 +225,8 @@ mod tests {
 
     fn between(old: &[(&str, u32)], new: &[(&str, u32)]) -> Vec<(String, bool)> {
         let told = |tree: &Tree| (tree.path.display().to_string(), tree.deep);
-        changed(&rules(old), &rules(new), &HashSet::new()).iter().map(told).collect()
+        let trees = changed((&rules(old), &rules(new)), &HashSet::new(), Vec::new());
+        trees.iter().map(told).collect()
     }
 
     #[test]
@@ -141,7 +251,7 @@ mod tests {
     fn a_tree_that_loses_something_under_the_same_rule_is_looked_through() {
         let same = rules(&[("/ws(/.*)?", 1), ("/ws/key(/.*)?", 3)]);
         let taken = HashSet::from([Sid::new(3).unwrap()]);
-        let trees = changed(&same, &same, &taken);
+        let trees = changed((&same, &same), &taken, Vec::new());
         let want = Tree { path: "/ws/key".into(), deep: true };
         assert_eq!(
             trees.iter().map(|it| (&it.path, it.deep)).collect::<Vec<_>>(),

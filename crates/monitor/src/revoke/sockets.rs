@@ -6,7 +6,7 @@ use super::{
 };
 use crate::socket::class_of as socket_class;
 use file_manager::class_of;
-use flask::{AccessVector, Class, InitialSid, perm};
+use flask::{AccessVector, Class, perm};
 use inode_labels::{FileRef, Status};
 use mediation::call::PIDFD_THREAD;
 use proc::{named, path_of};
@@ -34,6 +34,25 @@ const SYN_SENT: u8 = 2;
 /// How often a connecting stream is looked for in the kernel's table.
 const LOOKS: u32 = 4;
 
+/// A socket that somebody holds.
+#[derive(Clone, Copy)]
+struct HeldSocket<'a> {
+    who: Subject,
+    fd: i32,
+    class: Class,
+    socket: &'a OwnedFd,
+}
+
+impl<'a> HeldSocket<'a> {
+    /// With its family.
+    fn of(who: Subject, fd: i32, socket: &'a OwnedFd) -> Result<(i32, Self)> {
+        let number = |name| option(socket.as_fd(), name);
+        let family = number(libc::SO_DOMAIN)?;
+        let class = socket_class(family, number(libc::SO_TYPE)?, number(libc::SO_PROTOCOL)?);
+        Ok((family, Self { who, fd, class, socket }))
+    }
+}
+
 impl Comparison<'_> {
     pub(super) fn socket(&self, who: Subject, fd: i32, inode: u64) -> Result<Vec<Finding>> {
         let socket = match descriptor(who, fd) {
@@ -51,21 +70,20 @@ impl Comparison<'_> {
             // Of a table that only this thread uses, which an old kernel does not let others at.
             return Err(Errno::OPNOTSUPP);
         }
-        let number = |name| option(socket.as_fd(), name);
-        let family = number(libc::SO_DOMAIN)?;
-        let class = socket_class(family, number(libc::SO_TYPE)?, number(libc::SO_PROTOCOL)?);
+        let (family, it) = HeldSocket::of(who, fd, &socket)?;
+        let class = it.class;
         let mut findings = Vec::new();
         let found = match family {
-            libc::AF_INET | libc::AF_INET6 => self.internet(who, fd, class, &socket)?,
+            libc::AF_INET | libc::AF_INET6 => self.internet(it)?,
             libc::AF_UNIX => {
                 findings.extend(self.in_flight(who, fd, &socket)?);
-                self.unix(who, fd, class, &socket)?
+                self.unix(it)?
             }
             _ => None,
         };
         let found = match found {
             Some(found) => Some(found),
-            None => self.class_lost(who, fd, class, &socket)?,
+            None => self.class_lost(it)?,
         };
         // A datagram socket that is shut down still receives, and still sends to the peer that it
         // had what it began before; one of netlink is not shut down at all.
@@ -76,15 +94,9 @@ impl Comparison<'_> {
 
     /// What was taken back of sockets of the class, whatever their addresses: owning one,
     /// listening, and being connected.
-    fn class_lost(
-        &self,
-        who: Subject,
-        fd: i32,
-        class: Class,
-        socket: &OwnedFd,
-    ) -> Result<Option<Finding>> {
-        let own = who.ssid.unwrap_or(InitialSid::Init.into());
-        let lost = self.lost(who.ssid, (own, own), class);
+    fn class_lost(&self, it: HeldSocket<'_>) -> Result<Option<Finding>> {
+        let HeldSocket { who, fd, class, socket } = it;
+        let lost = self.lost_own(who.ssid, class);
         if let Some(found) = own_ports_lost(fd, class, lost, socket) {
             return Ok(Some(found));
         }
@@ -108,13 +120,8 @@ impl Comparison<'_> {
         })
     }
 
-    fn internet(
-        &self,
-        who: Subject,
-        fd: i32,
-        class: Class,
-        socket: &OwnedFd,
-    ) -> Result<Option<Finding>> {
+    fn internet(&self, it: HeldSocket<'_>) -> Result<Option<Finding>> {
+        let HeldSocket { who, fd, class, socket } = it;
         let own = SocketAddr::try_from(getsockname(socket)?)?;
         let peer = match getpeername(socket) {
             Ok(peer) => peer.map(SocketAddr::try_from).transpose()?,
@@ -212,13 +219,8 @@ impl Comparison<'_> {
         ips.iter().filter_map(lost_at).reduce(|all, lost| all | lost)
     }
 
-    fn unix(
-        &self,
-        who: Subject,
-        fd: i32,
-        class: Class,
-        socket: &OwnedFd,
-    ) -> Result<Option<Finding>> {
+    fn unix(&self, it: HeldSocket<'_>) -> Result<Option<Finding>> {
+        let HeldSocket { who, fd, class, socket } = it;
         let peer = match getpeername(socket) {
             Ok(Some(peer)) => SocketAddrUnix::try_from(peer)?,
             Ok(None) | Err(Errno::NOTCONN) => return Ok(None),
@@ -285,17 +287,13 @@ impl Comparison<'_> {
 
     /// The same of a socket, which can hold others in turn.
     fn is_socket_lost(&self, who: Subject, socket: &OwnedFd) -> Result<bool> {
-        let number = |name| option(socket.as_fd(), name);
-        let family = number(libc::SO_DOMAIN)?;
-        let class = socket_class(family, number(libc::SO_TYPE)?, number(libc::SO_PROTOCOL)?);
+        let (family, it) = HeldSocket::of(who, -1, socket)?;
         let own = || self.gate.state.targets.tree.proc.descriptor("self", socket.as_raw_fd());
         let holds = || own().map(|info| info.in_flight() != Some(0));
         match family {
-            libc::AF_INET | libc::AF_INET6 => {
-                self.internet(who, -1, class, socket).map(|found| found.is_some())
-            }
-            libc::AF_UNIX => Ok(holds()? || self.unix(who, -1, class, socket)?.is_some()),
-            _ => Ok(self.class_lost(who, -1, class, socket)?.is_some()),
+            libc::AF_INET | libc::AF_INET6 => self.internet(it).map(|found| found.is_some()),
+            libc::AF_UNIX => Ok(holds()? || self.unix(it)?.is_some()),
+            _ => Ok(self.class_lost(it)?.is_some()),
         }
     }
 }

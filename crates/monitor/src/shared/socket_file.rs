@@ -1,6 +1,6 @@
 //! The files that name unix sockets: found and made as files are, for the socket object manager.
 
-use file_manager::{Attempt, FileAsker, FileManager, New, Seen, allow_new, has_name};
+use file_manager::{FileAsker, FileManager, MissingName, New, Seen, allow_new, has_name};
 use flask::{Class, perm};
 use inode_labels::{CallClaims, FileRef, Status, is_part};
 use mediation::{call::Asker, subject::proc_files};
@@ -16,7 +16,7 @@ use std::{
     },
     path::Path,
 };
-use supervisor::{Found, Name, walk};
+use supervisor::{Name, WalkedPath, walk};
 
 /// How a socket is made where it was decided.
 pub(crate) enum Way<'a> {
@@ -43,8 +43,8 @@ impl<'a> SocketFiles<'a> {
     pub(crate) fn find(self, asker: Asker<'a>, path: &Path) -> Result<(OwnedFd, Seen)> {
         let asker = FileAsker { asker, files: self.files, claims: self.claims };
         let name = Name { dirfd: libc::AT_FDCWD, path, follow: true };
-        let attempt = Attempt { name, requested: perm::file::WRITE, new: New::Socket };
-        let ended = |errno| attempt.ended(asker, errno).errno;
+        let missing_name = MissingName { name, requested: perm::file::WRITE, new: New::Socket };
+        let ended = |errno| missing_name.ended(asker, errno).errno;
         let found = walk(asker.caller, name).map_err(ended)?;
         proc_files::allow(*asker, &found)?;
         let wants_dir = found.wants_dir;
@@ -85,7 +85,7 @@ impl<'a> SocketFiles<'a> {
     ) -> Result<Option<(Status, OwnedFd)>> {
         let asker = FileAsker { asker, files: self.files, claims: self.claims };
         let name = Name { dirfd: libc::AT_FDCWD, path, follow: false };
-        let Found { entry, object, .. } = walk(asker.caller, name)?;
+        let WalkedPath { entry, object, .. } = walk(asker.caller, name)?;
         let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
         let sid = allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
         let before = supervisor::clock::last_tick();

@@ -4,7 +4,7 @@ use super::SocketManager;
 use crate::shared::SocketFiles;
 use avc::Hint;
 use flask::{AccessVector, Class, Sid};
-use mediation::{call::Asker, manager::Request};
+use mediation::{cache::AccessRequest, call::Asker};
 use rustix::io::{Errno, Result};
 use std::ops::Deref;
 use supervisor::address::Address;
@@ -35,7 +35,7 @@ pub(super) fn allow(
     object: &dyn Fn() -> String,
 ) -> Result<()> {
     let hint = Hint::default();
-    let request = Request { tsid, tclass, requested, hint: &hint, object };
+    let request = AccessRequest { tsid, tclass, requested, hint: &hint, object };
     Ok(asker.ask(&asker.state.caches.socket, &request)?)
 }
 

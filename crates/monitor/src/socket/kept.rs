@@ -6,9 +6,8 @@
 //! duplicate keeps a socket open, so what no process of the sandbox has any more is let go of.
 
 use mediation::call::Asker;
-use proc::ProcessTree;
+use proc::{ProcessTree, socket_number};
 use rustix::{
-    fs::{Mode, OFlags},
     io::{Errno, Result},
     net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with, sockopt::socket_cookie},
 };
@@ -100,12 +99,12 @@ impl KeptSockets {
 
     /// A duplicate of the socket behind descriptor `fd` of the caller; `None` if none is kept.
     pub(super) fn of(&self, asker: Asker<'_>, fd: i32) -> Result<Option<Duplicate>> {
-        let path = format!("{}/fd/{fd}", asker.caller.call.tid);
-        let link = match rustix::fs::readlinkat(&asker.state.targets.tree.proc, path, Vec::new()) {
+        let proc = &asker.state.targets.tree.proc;
+        let link = match proc.descriptor_link(asker.caller.call.tid, fd) {
             Err(Errno::NOENT) => return Err(Errno::BADF),
             link => link?,
         };
-        let number = number_of(link.to_bytes()).ok_or(Errno::NOTSOCK)?;
+        let number = socket_number(&link).ok_or(Errno::NOTSOCK)?;
         let mut sockets = self.lock();
         let Some(kept) = sockets.get_mut(&number) else { return Ok(None) };
         kept.seen = Some(Instant::now());
@@ -152,12 +151,6 @@ impl KeptSockets {
     }
 }
 
-/// The number in `socket:[NUMBER]`.
-fn number_of(link: &[u8]) -> Option<u64> {
-    let number = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
-    std::str::from_utf8(number).ok()?.parse().ok()
-}
-
 /// The numbers of the sockets that processes of the sandbox have.
 pub(super) fn held(tree: &ProcessTree) -> Result<HashSet<u64>> {
     let of_each = tree.inside()?.into_iter().map(|pid| numbers(tree, pid).unwrap_or_default());
@@ -166,13 +159,9 @@ pub(super) fn held(tree: &ProcessTree) -> Result<HashSet<u64>> {
 
 /// The numbers of the sockets that a process has.
 fn numbers(tree: &ProcessTree, pid: u32) -> Result<Vec<u64>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let table = rustix::fs::openat(&tree.proc, format!("{pid}/fd"), flags, Mode::empty())?;
-    let number = |entry: rustix::fs::DirEntry| {
-        let link = rustix::fs::readlinkat(&table, entry.file_name(), Vec::new()).ok()?;
-        number_of(link.to_bytes())
-    };
-    Ok(rustix::fs::Dir::read_from(&table)?.flatten().filter_map(number).collect())
+    let table = tree.proc.descriptors(pid)?;
+    let number = |fd| socket_number(&table.link(fd).ok()?);
+    Ok(table.numbers()?.into_iter().filter_map(number).collect())
 }
 
 #[cfg(test)]
@@ -193,13 +182,5 @@ mod tests {
         assert!(kept(Some(later)).stays(false, before), "used after the look had begun");
         let mut had = kept(None);
         assert!(had.stays(true, before) && !had.stays(false, later));
-    }
-
-    #[test]
-    fn a_socket_is_known_by_its_link() {
-        assert_eq!(number_of(b"socket:[4711]"), Some(4711));
-        for link in [&b"pipe:[4711]"[..], b"socket:[]", b"socket:[4711", b"/socket:[1]"] {
-            assert_eq!(number_of(link), None);
-        }
     }
 }

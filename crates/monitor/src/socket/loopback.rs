@@ -116,7 +116,8 @@ pub(super) fn reach(
 
 /// Whether nobody is there to be connected to, which the kernel would say: then nothing is denied.
 pub(super) fn is_nobody(asker: SocketAsker<'_>, ip: IpAddr, port: u16) -> bool {
-    let listens = || asker.state.targets.tree.proc.tcp_listens(asker.caller.call.tid, ip, port);
+    let (caller, proc) = (asker.caller, &asker.state.targets.tree.proc);
+    let listens = || caller.certain(proc.tcp_listens(caller.call.tid, ip, port));
     ip.is_loopback()
         && grants(asker, asker.ssid, perm::tcp_socket::LOOPBACK_BIND)
         && listens() == Ok(false)

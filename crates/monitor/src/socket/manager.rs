@@ -1,4 +1,4 @@
-//! What is known of addresses.
+//! What the socket object manager owns: endpoints of the run, peers, and duplicates of sockets.
 
 use super::{Endpoints, KeptSockets, Peers};
 

@@ -62,11 +62,7 @@ pub(super) fn sendmmsg(asker: SocketAsker<'_>) -> CallResult {
         return Ok(Answer::Return(0));
     }
     let sent = one(asker, at, asker.caller.int(3))?;
-    supervisor::memory::write(
-        asker.caller.call.tid,
-        at + HEADER as u64,
-        &(sent as u32).to_ne_bytes(),
-    )?;
+    asker.caller.put(at + HEADER as u64, &(sent as u32).to_ne_bytes())?;
     Ok(Answer::Return(1))
 }
 
@@ -131,6 +127,8 @@ fn send(
     control: &[u8],
     flags: i32,
 ) -> Result<usize> {
+    // Packets would refer to memory of the monitor after the call, and show what lies there then.
+    let flags = flags & !libc::MSG_ZEROCOPY;
     let kind = socket_type(&socket.fd)?;
     let is_unix = socket.family == libc::AF_UNIX;
     let has_peer = || rustix::net::getpeername(&socket.fd).is_ok();

@@ -40,7 +40,7 @@ pub(super) enum Use {
 
 /// An address that may be used, in the form in which the monitor uses it.
 #[derive(Default)]
-pub(super) struct Target {
+pub(super) struct ResolvedAddress {
     /// The address that was decided, where it is spelled otherwise than by the program.
     bytes: Option<Vec<u8>>,
     /// What keeps it the one that was decided: the socket's file, or the sandbox's own socket that
@@ -52,7 +52,7 @@ pub(super) struct Target {
     pub(super) port: Option<OwnPort>,
 }
 
-impl Target {
+impl ResolvedAddress {
     pub(super) fn bytes<'a>(&'a self, address: &'a Address) -> &'a [u8] {
         self.bytes.as_ref().unwrap_or(&address.bytes)
     }
@@ -64,7 +64,7 @@ pub(super) fn reach(
     socket: &Socket,
     address: &Address,
     usage: Use,
-) -> Result<Target> {
+) -> Result<ResolvedAddress> {
     let object = || shown(socket, address);
     let peer = match socket.class {
         Class::UnixStreamSocket => perm::unix_stream_socket::CONNECTTO,
@@ -93,7 +93,11 @@ pub(super) fn reach(
                 Some(HeldName { owner, socket }) => (Some(socket), Peer::Inside(owner)),
                 None => (None, Peer::Abstract(name.clone())),
             };
-            return Ok(Target { _hold: hold, peer: Some(peer), ..Target::default() });
+            return Ok(ResolvedAddress {
+                _hold: hold,
+                peer: Some(peer),
+                ..ResolvedAddress::default()
+            });
         }
         // Netlink and the like: `connect` on the socket itself has been asked for.
         Kind::Other(family) if i32::from(*family) == socket.family && !is_ip(socket.family) => {}
@@ -101,7 +105,7 @@ pub(super) fn reach(
         _ if usage == Use::Connect && socket.is_taken() => return Err(Errno::ISCONN),
         _ => return Err(no_address(socket, address)),
     }
-    Ok(Target::default())
+    Ok(ResolvedAddress::default())
 }
 
 /// An endpoint of the network; or a server of the sandbox's own, where no rule grants that.
@@ -110,7 +114,7 @@ fn reach_endpoint(
     socket: &Socket,
     (address, ip, port): (&Address, IpAddr, u16),
     usage: Use,
-) -> Result<Target> {
+) -> Result<ResolvedAddress> {
     let requested = match usage {
         Use::Connect => perm::endpoint::NAME_CONNECT,
         Use::Send => perm::endpoint::SENDTO,
@@ -121,7 +125,7 @@ fn reach_endpoint(
     if may_be_own && !grants(asker, tsid, requested) {
         if let Some(port) = loopback::reach(asker, (ip, port), tsid)? {
             let bytes = Some(address.of_host(port.ip())?);
-            return Ok(Target { bytes, port: Some(port), ..Target::default() });
+            return Ok(ResolvedAddress { bytes, port: Some(port), ..ResolvedAddress::default() });
         }
         if loopback::is_nobody(asker, ip, port) {
             return Err(Errno::CONNREFUSED);
@@ -129,7 +133,7 @@ fn reach_endpoint(
     }
     allow(asker, Class::Endpoint, tsid, requested, &|| shown(socket, address))?;
     // The kernel is told which host that is.
-    Ok(Target { bytes: Some(address.of_host(ip)?), ..Target::default() })
+    Ok(ResolvedAddress { bytes: Some(address.of_host(ip)?), ..ResolvedAddress::default() })
 }
 
 /// What the kernel says of an address of another family than the socket's.
@@ -197,7 +201,7 @@ fn reach_file(
     socket: &Socket,
     path: &Path,
     requested: AccessVector,
-) -> Result<Target> {
+) -> Result<ResolvedAddress> {
     asker.same_ids()?;
     let (held, seen) = asker.files.find(*asker, path)?;
     let owner = asker.sockets.endpoints.own.file(seen.status.file_number());
@@ -215,7 +219,12 @@ fn reach_file(
         None => Peer::File { status: seen.status, path },
     };
     let bytes = Some(bytes);
-    Ok(Target { bytes, _hold: Some(held.into()), peer: Some(peer), ..Target::default() })
+    Ok(ResolvedAddress {
+        bytes,
+        _hold: Some(held.into()),
+        peer: Some(peer),
+        ..ResolvedAddress::default()
+    })
 }
 
 /// Decides and makes a bind.
@@ -318,9 +327,11 @@ fn confine(parent: &OwnedFd) -> std::result::Result<(), landlock::RulesetError> 
     Ok(())
 }
 
-/// Has the kernel choose a port for a datagram socket, if `asker` may bind to one: it does so for
-/// whatever address such a socket is to be connected to, or to send to, before it refuses that of
-/// another family (`inet_dgram_connect` and `inet_send_prepare` of `net/ipv4/af_inet.c`).
+/// Has the kernel choose a port for a datagram socket, if `asker` may bind to one.
+///
+/// The kernel chooses one whatever the address is that such a socket is to be connected to, or to
+/// send to. Only then does it refuse an address of another family (`inet_dgram_connect` and
+/// `inet_send_prepare` of `net/ipv4/af_inet.c`).
 pub(super) fn take_port(asker: SocketAsker<'_>, socket: &Socket, address: &Address) {
     let any: IpAddr = match socket.family {
         libc::AF_INET => Ipv4Addr::UNSPECIFIED.into(),

@@ -17,6 +17,9 @@ const MOST: usize = 1 << 16;
 pub(super) fn set(asker: SocketAsker<'_>) -> CallResult {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let (level, name) = (asker.caller.int(1), asker.caller.int(2));
+    if (level, name) == (libc::SOL_SOCKET, libc::SO_ZEROCOPY) {
+        return Err(asker.refuse(&zero_copy()));
+    }
     // It comes here only where ports can be the run's own.
     let shares = (level, name) == (libc::SOL_SOCKET, libc::SO_REUSEPORT);
     if !shares {
@@ -35,6 +38,20 @@ pub(super) fn set(asker: SocketAsker<'_>) -> CallResult {
     }
     supervisor::socket::set_option_bytes(socket.fd.as_fd(), level, name, &value)?;
     Ok(Answer::Return(0))
+}
+
+/// The refusal of sends without a copy, which can be those that the monitor makes.
+fn zero_copy() -> Refusal {
+    Refusal {
+        errno: Errno::NOPROTOOPT,
+        by: "the socket object manager",
+        tclass: "socket",
+        missing: "setopt",
+        object: "SO_ZEROCOPY".to_owned(),
+        reason: "what is sent on the program's behalf would refer to memory of the monitor, and show \
+                 what lies there afterwards",
+        instead: "let the program send with a copy; most do when they hear that there is no such option",
+    }
 }
 
 /// The refusal of what lets a port of the run's own be another's, too.

@@ -8,8 +8,8 @@ use super::kept::KeptSockets;
 use flask::Sid;
 use inode_labels::FileNumber;
 use mediation::{call::Asker, state::MonitorState};
+use proc::socket_number;
 use rustix::{
-    fs::{Mode, OFlags},
     io::{Errno, Result},
     net::{
         SocketAddrUnix, SocketType,
@@ -123,25 +123,11 @@ impl BoundSocket {
 
     /// The same, where the process has it at another number.
     fn among(&self, state: &MonitorState, pid: u32) -> Option<(u32, i32, Duplicate)> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let table =
-            rustix::fs::openat(&state.targets.tree.proc, format!("{pid}/fd"), flags, Mode::empty());
-        let table = table.ok()?;
-        let name = format!("socket:[{}]", self.inode);
-        let entries = rustix::fs::Dir::read_from(&table).ok()?;
-        for entry in entries.flatten() {
-            let Ok(link) = rustix::fs::readlinkat(&table, entry.file_name(), Vec::new()) else {
-                continue;
-            };
-            let number = entry.file_name().to_str().ok().and_then(|it| it.parse().ok());
-            if link.to_bytes() == name.as_bytes()
-                && let Some(fd) = number
-                && let Some(socket) = self.at(pid, fd)
-            {
-                return Some((pid, fd, socket));
-            }
-        }
-        None
+        let table = state.targets.tree.proc.descriptors(pid).ok()?;
+        let is_it =
+            |fd: &i32| table.link(*fd).is_ok_and(|it| socket_number(&it) == Some(self.inode));
+        let mut numbers = table.numbers().ok()?.into_iter().filter(is_it);
+        numbers.find_map(|fd| Some((pid, fd, self.at(pid, fd)?)))
     }
 }
 

@@ -34,12 +34,12 @@ pub(super) fn create(asker: SocketAsker<'_>, class: Class) -> CallResult {
     let (one, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     // Whether the numbers can be told is found out before there are any.
     let before = asker.caller.bytes::<8>(numbers)?;
-    supervisor::memory::write(asker.caller.call.tid, numbers, &before)?;
+    asker.caller.put(numbers, &before)?;
     let cloexec = kind & libc::SOCK_CLOEXEC != 0;
     let give = |end: &std::os::fd::OwnedFd| {
         asker.state.targets.listener.give_fd(asker.caller.call.id, end.as_fd(), cloexec)
     };
     let given = [give(&one)?.to_ne_bytes(), give(&other)?.to_ne_bytes()].concat();
-    supervisor::memory::write(asker.caller.call.tid, numbers, &given)?;
+    asker.caller.put(numbers, &given)?;
     Ok(Answer::Return(0))
 }

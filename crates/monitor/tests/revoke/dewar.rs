@@ -1,7 +1,7 @@
 //! The small Dewar that the tests start.
 
 use confine::launch::{Inherited, Namespaces};
-use confine::{ABI, Mode, Request, layers::Layers};
+use confine::{LaunchRequest, Mode, layers::Layers};
 use monitor::{Control, Enforce, Job, RevokeMode, Trail};
 use profile::{AmendedObject, Amendment, AmendmentKind, Compiled, Documents, Source, Variables};
 use security_server::Server;
@@ -72,28 +72,15 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     };
     let layers = Layers::probe();
     let offline = before.domains.iter().all(profile::Domain::is_offline);
-    let request = Request {
-        command: arguments.collect(),
+    let command = (arguments.collect(), directory.clone());
+    let request = LaunchRequest {
         environment: before.environment.apply(std::env::vars_os()).0.into_iter().collect(),
-        cwd: directory,
-        inherited,
         mode: if before.mode == profile::Mode::Fast { Mode::Fast } else { Mode::All },
-        limits: confine::launch::Limits::default(),
-        namespaces: layers.namespaces(Namespaces::all(offline)),
-        landlock: Some(ABI::from(layers.landlock_version().cast_signed())),
-        wait_killable: layers.has("wait-killable"),
-        takes_descriptors: layers.has("pidfd-getfd"),
-        unshares_fs: layers.has("unshare-fs"),
-        private_tmp: false,
-        hosts: None,
-        keep: 0,
-        own_loopback: false,
-        strict: false,
-        grows: false,
-        shown: Vec::new(),
+        ..LaunchRequest::new(command, inherited, &layers, Namespaces::all(offline))
     };
     let job = Job {
         request,
+        workspace: directory,
         enforce: Enforce::ALL,
         audit: audit
             .map(|file| Trail { sink: Box::new(file), everything: true })

@@ -12,6 +12,7 @@ mod held;
 mod late;
 mod local;
 mod network;
+mod parked;
 mod reach;
 mod seizing;
 mod settled;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         late::CASES,
         local::CASES,
         network::CASES,
+        parked::CASES,
         reach::CASES,
         seizing::CASES,
         settled::CASES,

@@ -280,7 +280,7 @@ impl Name {
             if components.last() != Some(&Component::AnyDepth) {
                 components.push(Component::AnyDepth);
             }
-        } else if !text.chars().all(is_writable) || !tokens.iter().all(Token::is_writable) {
+        } else if !text.chars().all(flask::is_quotable) || !tokens.iter().all(Token::is_quotable) {
             return Err(UNWRITABLE);
         } else if !tokens.is_empty() {
             components.push(Component::Glob(tokens));
@@ -295,19 +295,15 @@ impl Name {
     }
 }
 
-/// Whether a quoted string of CIL can hold it.
-fn is_writable(c: char) -> bool {
-    !c.is_control() && c != '"'
-}
-
 impl Token {
     /// Whether a quoted string of CIL can hold it.
-    fn is_writable(&self) -> bool {
+    fn is_quotable(&self) -> bool {
         match self {
-            Self::Char(c) => is_writable(*c),
-            Self::Set(set) => {
-                set.ranges.iter().all(|(low, high)| is_writable(*low) && is_writable(*high))
-            }
+            Self::Char(c) => flask::is_quotable(*c),
+            Self::Set(set) => set
+                .ranges
+                .iter()
+                .all(|(low, high)| flask::is_quotable(*low) && flask::is_quotable(*high)),
             Self::Star | Self::Question => true,
         }
     }

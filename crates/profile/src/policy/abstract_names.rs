@@ -5,7 +5,7 @@ use super::standing::{Standing, Taken, about};
 use super::writer::{Writer, object};
 use crate::amendment::{Clause, ClauseObject};
 use crate::merged::Profile;
-use crate::network::{AbstractName, Target};
+use crate::network::{AbstractName, NetworkObject};
 use crate::source::TextSpan;
 
 /// Abstract names carry the label of the rule for `@NAME`, or that of the initial SID `any_socket`.
@@ -32,7 +32,7 @@ pub(super) fn write(
         for (name, target) in &targets {
             let rules =
                 profile.domains[index].network.iter().filter_map(|rule| match &rule.target {
-                    Target::Abstract(flavour, of) if covers(of.as_ref(), *name) => {
+                    NetworkObject::Abstract(flavour, of) if covers(of.as_ref(), *name) => {
                         Some((rule, *flavour))
                     }
                     _ => None,
@@ -71,7 +71,7 @@ fn abstract_names(
 ) -> Vec<(AbstractName, String, TextSpan)> {
     let rules = profile.domains.iter().flat_map(|domain| &domain.network);
     let of_profile = rules.filter_map(|rule| match &rule.target {
-        Target::Abstract(_, Some(name)) => Some((name, rule.place, "t")),
+        NetworkObject::Abstract(_, Some(name)) => Some((name, rule.place, "t")),
         _ => None,
     });
     let of_clauses = clauses.iter().filter_map(|clause| match &clause.object {

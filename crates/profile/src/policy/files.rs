@@ -6,7 +6,7 @@ use crate::amended::{Amended, Taken};
 use crate::amendment::{Clause, ClauseObject, everything};
 use crate::merged::{Domain, Profile};
 use crate::pattern::Pattern;
-use crate::rights::{Entry, Rights};
+use crate::rights::{ListedPattern, Rights};
 use crate::source::TextSpan;
 use std::collections::HashSet;
 
@@ -110,7 +110,7 @@ impl Node {
                 clause.is_about(domain) && (everywhere || self.clauses.contains(index))
             });
             let amended = Amended::by(about.map(|(_, clause)| clause));
-            (*rights, self.taken[domain]) = (amended.of(*rights), amended.taken);
+            (*rights, self.taken[domain]) = (amended.of(rights), amended.taken);
             if let Some(place) = everything(clauses, domain) {
                 *rights =
                     Rights { denied: Some(place), hidden: rights.hidden, ..Rights::default() };
@@ -150,7 +150,7 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
     let mut nodes: Vec<Node> = patterns.iter().map(node).collect();
     for (index, domain) in profile.domains.iter().enumerate() {
         let (named, restricting) = (domain.entries.named(), domain.entries.restricting());
-        let (globs, paths): (Vec<&Entry>, Vec<&Entry>) =
+        let (globs, paths): (Vec<&ListedPattern>, Vec<&ListedPattern>) =
             restricting.partition(|it| it.pattern.is_glob());
         for at in 0..nodes.len() {
             let pattern = &nodes[at].pattern;
@@ -159,7 +159,7 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
             let about = globs.iter().chain(paths).copied();
             let about = about.filter(|it| it.pattern.may_lose(pattern));
             let about = about.filter(|_| !named.contains(pattern.regex()));
-            let not_said_later = |entry: &&Entry| {
+            let not_said_later = |entry: &&ListedPattern| {
                 let said =
                     |part: &Pattern| nodes[at + 1..].iter().any(|it| it.pattern.covers(part));
                 !entry.pattern.common(pattern).is_ok_and(|parts| parts.iter().all(said))
@@ -195,7 +195,7 @@ pub(crate) fn ways(nodes: &[Node], left: &[(Pattern, TextSpan)], out: &mut Write
             ways.len() - 1
         });
         let way = &mut ways[at].rights[domain];
-        *way = Rights { read: way.readable(), write: None, denied: why, ..*way };
+        *way = Rights { read: way.readable(), write: None, unwritten: why, ..*way };
     };
     for protected in nodes.iter().filter(is_below) {
         let above: Vec<Pattern> = protected.pattern.above().collect();

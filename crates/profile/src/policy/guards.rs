@@ -99,7 +99,7 @@ fn refinements_below(
         let rights = profile.domains.iter().zip(&node.rights);
         let rights = rights.map(|(domain, rights)| match domain.guard.action() {
             Some((GuardAction::Deny, place)) if is_about(domain, rights) => {
-                narrowed(*rights, uses, place)
+                narrowed(rights, uses, place)
             }
             _ => *rights,
         });
@@ -120,9 +120,10 @@ fn refinements_below(
         one(alternatives(first(deny)), false, &["symlink"], &guarded, Use::Guarded),
         one(packages, true, ANY, &node.type_name, Use::Free),
         one(kept_packages, true, ANY, &guarded, Use::Guarded),
+        // Before what is always kept: `.git/commondir` is not one that may be made.
+        one(alternatives(of(GuardLevel::Make)), false, &["file"], &pointer, Use::Pointer),
         one(alternatives(of(always)), true, ANY, &guarded, Use::Guarded),
         one(alternatives(first(always)), false, &["symlink"], &guarded, Use::Guarded),
-        one(alternatives(of(GuardLevel::Make)), false, &["file"], &pointer, Use::Pointer),
     ]
 }
 
@@ -149,11 +150,11 @@ fn alternatives(names: impl Iterator<Item = &'static str>) -> String {
     seen.join("|")
 }
 
-fn narrowed(rights: Rights, uses: Use, place: crate::source::TextSpan) -> Rights {
-    let kept = Rights { read: rights.readable(), write: None, denied: Some(place), ..rights };
+fn narrowed(rights: &Rights, uses: Use, place: crate::source::TextSpan) -> Rights {
+    let kept = Rights { read: rights.readable(), write: None, unwritten: Some(place), ..*rights };
     match uses {
         Use::Guarded => kept,
         Use::Pointer => Rights { make: Some(place), ..kept },
-        Use::Free => rights,
+        Use::Free => *rights,
     }
 }

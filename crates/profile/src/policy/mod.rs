@@ -5,12 +5,12 @@ mod base;
 mod carve;
 mod endpoints;
 mod files;
-mod gates;
 mod guards;
 mod processes;
 mod shared;
 mod sockets;
 mod standing;
+mod writable_entrypoints;
 mod writer;
 
 use crate::amendment::{AmendmentKind, Clause, ClauseObject};
@@ -19,8 +19,8 @@ use crate::hosts::ResolvedHost;
 use crate::merged::Profile;
 use crate::source::TextSpan;
 pub(crate) use files::Node;
-pub(crate) use gates::Gate;
 pub(crate) use standing::Standing;
+pub(crate) use writable_entrypoints::WritableEntrypoint;
 use writer::Writer;
 
 /// A policy, and what its writing found out.
@@ -38,7 +38,7 @@ pub(crate) struct Policy {
     /// does.
     pub(crate) in_vain: Option<TextSpan>,
     /// Programs that whoever enters a domain by them may exchange.
-    pub(crate) gates: Vec<Gate>,
+    pub(crate) writable_entrypoints: Vec<WritableEntrypoint>,
 }
 
 /// Writes the policy that `profile` stands for.
@@ -72,9 +72,9 @@ pub(crate) fn write(
     files::write((profile, &types), &nodes, &leads_out, clauses, &mut out);
     processes::write(profile, &types, &nodes, &entries, clauses, &mut out);
     let taken = sockets::write((profile, &types), &nodes, hosts, clauses, &mut out);
-    let gates = gates::open(profile, &nodes, &entries);
+    let writable_entrypoints = writable_entrypoints::open(profile, &nodes, &entries);
     let (cil, origins) = out.finish();
-    Policy { cil, origins, types, nodes, taken, in_vain, gates }
+    Policy { cil, origins, types, nodes, taken, in_vain, writable_entrypoints }
 }
 
 /// What keeps all of the files away that the last clause grants.

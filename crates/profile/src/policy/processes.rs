@@ -5,7 +5,7 @@ use super::files::Node;
 use super::writer::Writer;
 use crate::amendment::{Clause, everything};
 use crate::error::{Problem, Reporter};
-use crate::merged::Profile;
+use crate::merged::{ALL_ELSE, Profile};
 use crate::pattern::Pattern;
 use crate::source::TextSpan;
 
@@ -32,15 +32,20 @@ const ENTER: &[(&str, &str)] = &[("file", "getattr read open execute execute_no_
 
 /// A program that leads from one domain into another. Indices are those of domains and nodes.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Entrypoint {
     pub(super) from: usize,
     pub(super) node: usize,
     pub(super) into: usize,
     pub(super) place: TextSpan,
 }
 
-/// Every way from a domain into another. Files that are denied or hidden lead nowhere.
-pub(crate) fn entries(profile: &Profile, nodes: &[Node], reporter: &mut Reporter) -> Vec<Entry> {
+/// Every way from a domain into another. Files that are denied or hidden lead nowhere; those that
+/// are only not written lead where others do.
+pub(crate) fn entries(
+    profile: &Profile,
+    nodes: &[Node],
+    reporter: &mut Reporter,
+) -> Vec<Entrypoint> {
     let mut entries = Vec::new();
     for (node, object) in nodes.iter().enumerate() {
         for (from, rights) in object.rights.iter().enumerate() {
@@ -54,21 +59,24 @@ pub(crate) fn entries(profile: &Profile, nodes: &[Node], reporter: &mut Reporter
 }
 
 /// Where a process of domain `from` gets by executing a file of `object`: the most specific program
-/// decides.
+/// decides; where there is none, and `from` has none itself, the domain for all else.
 fn entry(
     profile: &Profile,
     from: usize,
     node: usize,
     object: &Node,
     reporter: &mut Reporter,
-) -> Option<Entry> {
+) -> Option<Entrypoint> {
     let from_name = &profile.domains[from].name;
     let open = profile.domains.iter().enumerate().filter(|(_, d)| d.is_entered_from(from_name));
     let programs = open.flat_map(|(into, d)| d.programs.iter().map(move |p| (into, p)));
     let mut covering: Vec<_> =
         programs.filter(|(_, (pattern, _))| pattern.covers(&object.part_of)).collect();
     covering.sort_by_key(|(_, (pattern, _))| pattern.stem());
-    let (into, (pattern, place)) = covering.pop()?;
+    let Some((into, (pattern, place))) = covering.pop() else {
+        let (into, place) = all_else(profile, from, object, reporter)?;
+        return Some(Entrypoint { from, node, into, place });
+    };
     // From inside a domain, its own programs keep it; only a more specific one leads out, or the
     // same one of a domain that names this one in `from`.
     let names_it = profile.domains[into].names_in_from(from_name);
@@ -88,11 +96,43 @@ fn entry(
         };
         reporter.report(problem, Some(*place));
     }
-    Some(Entry { from, node, into, place: *place })
+    Some(Entrypoint { from, node, into, place: *place })
+}
+
+/// The domain that `from` gets into by whatever it may execute and is no program of its own.
+fn all_else(
+    profile: &Profile,
+    from: usize,
+    object: &Node,
+    reporter: &mut Reporter,
+) -> Option<(usize, TextSpan)> {
+    let own = &profile.domains[from];
+    if object.rights[from].exec.is_none()
+        || own.programs.iter().any(|(p, _)| p.covers(&object.part_of))
+    {
+        return None;
+    }
+    let open = profile.domains.iter().enumerate().filter(|(_, d)| d.is_entered_from(&own.name));
+    let mut open = open.filter_map(|(into, domain)| Some((into, domain.all_else?)));
+    let (into, place) = open.next()?;
+    if let Some((other, _)) = open.next() {
+        let problem = Problem::AmbiguousDomain {
+            program: ALL_ELSE.to_owned(),
+            first: profile.domains[into].name.clone(),
+            second: profile.domains[other].name.clone(),
+            from: own.name.clone(),
+        };
+        reporter.report(problem, Some(place));
+    }
+    Some((into, place))
 }
 
 /// For each domain, which nodes lead out of it.
-pub(crate) fn leads_out(profile: &Profile, nodes: &[Node], entries: &[Entry]) -> Vec<Vec<bool>> {
+pub(crate) fn leads_out(
+    profile: &Profile,
+    nodes: &[Node],
+    entries: &[Entrypoint],
+) -> Vec<Vec<bool>> {
     let mut out = vec![vec![false; nodes.len()]; profile.domains.len()];
     for entry in entries {
         out[entry.from][entry.node] = true;
@@ -105,7 +145,7 @@ pub(crate) fn write(
     profile: &Profile,
     types: &[String],
     nodes: &[Node],
-    entries: &[Entry],
+    entries: &[Entrypoint],
     clauses: &[Clause],
     out: &mut Writer,
 ) {

@@ -9,7 +9,7 @@ use crate::amendment::{AmendmentKind, Clause, ClauseObject, everything};
 use crate::classes::netlink_class;
 use crate::hosts::ResolvedHost;
 use crate::merged::{Direction, Domain, NetworkRule, Profile, Said};
-use crate::network::{Endpoints, Flavour, Target, netmask};
+use crate::network::{Endpoints, Flavour, NetworkObject, netmask};
 use crate::pattern::Pattern;
 use crate::source::TextSpan;
 use flask::Protocol;
@@ -64,9 +64,9 @@ pub(crate) fn write(
     let datagrams = profile.domains.iter().flat_map(|domain| &domain.network);
     let datagrams = datagrams.map(|rule| (rule.place, &rule.target));
     // In a network of its own, nothing is to be decided about datagrams to addresses.
-    let decides = |target: &Target| {
+    let decides = |target: &NetworkObject| {
         is_datagram(target)
-            && !(profile.private_loopback == Some(true) && matches!(target, Target::Ip(_)))
+            && !(profile.private_loopback == Some(true) && matches!(target, NetworkObject::Ip(_)))
     };
     let datagrams = datagrams.filter(|(_, target)| decides(target)).map(|it| it.0).next();
     let has_own_ports = profile.own_ports.is_some();
@@ -123,7 +123,7 @@ fn own_ports(profile: &Profile, clauses: &[Clause], domain: usize) -> Option<Tex
 }
 
 fn is_withheld(node: &Node, domain: usize) -> bool {
-    node.rights[domain].denied.or(node.rights[domain].hidden).is_some()
+    node.rights[domain].withheld().is_some()
 }
 
 fn write_families(
@@ -161,23 +161,25 @@ fn endpoints_of(clause: &Clause) -> impl Iterator<Item = (TextSpan, &Endpoints)>
 }
 
 /// Whether a rule lets some socket send to any address, so that every send is decided in that run.
-fn is_datagram(target: &Target) -> bool {
+fn is_datagram(target: &NetworkObject) -> bool {
     match target {
-        Target::Ip(endpoints) => endpoints.protocol == Protocol::Udp,
-        Target::Unix(flavour, _) | Target::Abstract(flavour, _) => *flavour == Flavour::Datagram,
+        NetworkObject::Ip(endpoints) => endpoints.protocol == Protocol::Udp,
+        NetworkObject::Unix(flavour, _) | NetworkObject::Abstract(flavour, _) => {
+            *flavour == Flavour::Datagram
+        }
     }
 }
 
 fn ip_rules(domain: &Domain) -> impl Iterator<Item = (TextSpan, Direction, &Endpoints)> {
     domain.network.iter().filter_map(|rule| match &rule.target {
-        Target::Ip(endpoints) => Some((rule.place, rule.direction, endpoints)),
+        NetworkObject::Ip(endpoints) => Some((rule.place, rule.direction, endpoints)),
         _ => None,
     })
 }
 
 fn unix_rules(domain: &Domain) -> impl Iterator<Item = (&NetworkRule, Flavour, &[Pattern])> {
     domain.network.iter().filter_map(|rule| match &rule.target {
-        Target::Unix(flavour, patterns) => Some((rule, *flavour, patterns.as_slice())),
+        NetworkObject::Unix(flavour, patterns) => Some((rule, *flavour, patterns.as_slice())),
         _ => None,
     })
 }

@@ -17,6 +17,7 @@ pub(crate) fn variables() -> Variables {
         shares_memory: false,
         mounted: Vec::new(),
         confidential: Vec::new(),
+        misleading: Vec::new(),
         kept: vec!["/home/me/.cache/dewar".into(), "/home/me/{a}*/dewar".into()],
         fixed: vec!["/home/me/work/audit".into()],
         led: vec![("/home/me/work/.envrc".into(), "/home/me/work/env".into())],

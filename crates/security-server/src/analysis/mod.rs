@@ -11,4 +11,4 @@ pub use bounds::Excess;
 pub use diff::{Differences, FactChange, How, RuleChange, diff};
 pub use facts::SECTIONS;
 pub use neverallow::Violation;
-pub use query::{Found, Query, QueryError, Which};
+pub use query::{MatchingRule, Query, QueryError, Which};

@@ -56,7 +56,7 @@ pub struct QueryError {
 
 /// A rule that matches.
 #[derive(Clone, Copy, Debug)]
-pub enum Found<'a> {
+pub enum MatchingRule<'a> {
     /// An access vector rule.
     Av(&'a AvRule),
     /// A rule on extended permissions.
@@ -102,7 +102,7 @@ pub enum Found<'a> {
     },
 }
 
-impl Found<'_> {
+impl MatchingRule<'_> {
     /// The rule as CIL spells it.
     #[must_use]
     pub fn format(&self, policy: &Policy) -> String {
@@ -153,22 +153,22 @@ impl Engine {
     /// # Errors
     ///
     /// [`QueryError`] when the pattern names something that the policy lacks.
-    pub fn query(&self, query: &Query<'_>) -> Result<Vec<Found<'_>>, QueryError> {
+    pub fn query(&self, query: &Query<'_>) -> Result<Vec<MatchingRule<'_>>, QueryError> {
         let policy = self.policy();
         let pattern = Pattern::new(policy, query)?;
-        let mut found: Vec<Found<'_>> = Vec::new();
+        let mut found: Vec<MatchingRule<'_>> = Vec::new();
         let av = policy.av_rules.iter().filter(|rule| {
             pattern.wants(Which::Av(rule.kind))
                 && pattern.key(rule.source, rule.target, rule.class)
                 && pattern.perms(rule)
         });
-        found.extend(av.map(Found::Av));
+        found.extend(av.map(MatchingRule::Av));
         let xperms = policy.xperm_rules.iter().filter(|rule| {
             pattern.wants(Which::Xperm(rule.kind))
                 && pattern.key(rule.source, rule.target, rule.class)
                 && pattern.xperms(rule)
         });
-        found.extend(xperms.map(Found::Xperm));
+        found.extend(xperms.map(MatchingRule::Xperm));
         if query.perms.is_empty() && query.xperms.is_empty() {
             type_rules(policy, &pattern, &mut found);
             range_transitions(policy, &pattern, &mut found);
@@ -181,11 +181,11 @@ impl Engine {
     }
 }
 
-fn type_rules<'a>(policy: &'a Policy, pattern: &Pattern<'_>, found: &mut Vec<Found<'a>>) {
+fn type_rules<'a>(policy: &'a Policy, pattern: &Pattern<'_>, found: &mut Vec<MatchingRule<'a>>) {
     let rules = policy.type_rules.iter().filter(|TypeRule { key, .. }| {
         pattern.wants(Which::Type(key.kind)) && pattern.key(key.source, key.target, key.class)
     });
-    found.extend(rules.map(Found::Type));
+    found.extend(rules.map(MatchingRule::Type));
     if !pattern.wants(Which::Type(TypeRuleKind::Transition)) {
         return;
     }
@@ -196,16 +196,16 @@ fn type_rules<'a>(policy: &'a Policy, pattern: &Pattern<'_>, found: &mut Vec<Fou
         named.extend(sources.map(|source| (name, target, class, source, result)));
     }
     named.sort_unstable();
-    found.extend(named.into_iter().map(|(name, target, class, source, result)| Found::Named {
-        source,
-        target,
-        class,
-        name,
-        result,
+    found.extend(named.into_iter().map(|(name, target, class, source, result)| {
+        MatchingRule::Named { source, target, class, name, result }
     }));
 }
 
-fn range_transitions<'a>(policy: &'a Policy, pattern: &Pattern<'_>, found: &mut Vec<Found<'a>>) {
+fn range_transitions<'a>(
+    policy: &'a Policy,
+    pattern: &Pattern<'_>,
+    found: &mut Vec<MatchingRule<'a>>,
+) {
     let rules = policy.range_transitions.iter().filter(|((source, target, class), _)| {
         pattern.wants(Which::RangeTransition) && pattern.key(*source, *target, *class)
     });
@@ -213,11 +213,11 @@ fn range_transitions<'a>(policy: &'a Policy, pattern: &Pattern<'_>, found: &mut 
     rules.sort_unstable_by_key(|(key, _)| **key);
     found.extend(rules.into_iter().map(|(key, range)| {
         let (source, target, class) = *key;
-        Found::Range { source, target, class, range }
+        MatchingRule::Range { source, target, class, range }
     }));
 }
 
-fn role_rules(policy: &Policy, pattern: &Pattern<'_>, found: &mut Vec<Found<'_>>) {
+fn role_rules(policy: &Policy, pattern: &Pattern<'_>, found: &mut Vec<MatchingRule<'_>>) {
     let allows = policy.role_allows.iter().filter(|(from, to)| {
         pattern.wants(Which::RoleAllow)
             && pattern.class.is_none()
@@ -226,7 +226,7 @@ fn role_rules(policy: &Policy, pattern: &Pattern<'_>, found: &mut Vec<Found<'_>>
     });
     let mut allows: Vec<_> = allows.copied().collect();
     allows.sort_unstable();
-    found.extend(allows.into_iter().map(|(from, to)| Found::RoleAllow(from, to)));
+    found.extend(allows.into_iter().map(|(from, to)| MatchingRule::RoleAllow(from, to)));
     let transitions = policy.role_transitions.iter().filter(|((source, target, class), _)| {
         pattern.wants(Which::RoleTransition)
             && pattern.role(Side::Source, *source)
@@ -236,6 +236,11 @@ fn role_rules(policy: &Policy, pattern: &Pattern<'_>, found: &mut Vec<Found<'_>>
     let mut transitions: Vec<_> = transitions.collect();
     transitions.sort_unstable();
     found.extend(transitions.into_iter().map(|((source, target, class), result)| {
-        Found::RoleTransition { source: *source, target: *target, class: *class, result: *result }
+        MatchingRule::RoleTransition {
+            source: *source,
+            target: *target,
+            class: *class,
+            result: *result,
+        }
     }));
 }

@@ -72,6 +72,11 @@ pub fn compile_within<N: AsRef<str>, T: AsRef<str>>(
     resolve(&tree, &containers, most, report)
 }
 
+/// How often optionals may be dropped in policies of any size, and of how many statements in all.
+/// Large policies in use need fewer than ten passes.
+const PASSES: usize = 32;
+const MOST_STATEMENTS: usize = 1 << 22;
+
 /// Resolves names until no optional is dropped any more.
 fn resolve(
     tree: &Tree,
@@ -79,15 +84,22 @@ fn resolve(
     most: usize,
     mut report: Report,
 ) -> Result<Policy, PolicyErrors> {
+    let (mut passes, mut resolved) = (0, 0);
     loop {
-        let dropped = report.dropped.len();
-        let live = live_containers(containers, &report.dropped);
+        let dropped = report.dropped.clone();
+        let live = live_containers(containers, &dropped);
+        passes += 1;
+        resolved += live.iter().map(|id| containers.entries(*id).len()).sum::<usize>();
         let spending = Spending::new(tree, most);
         let scopes = Scopes::new(tree, containers, &live, &spending, &mut report);
         check(&mut report, tree, &scopes)?;
         let policy = build::build(tree, containers, &scopes, &live, &spending, &mut report);
-        if report.dropped.len() > dropped {
+        if let Some(last) = report.dropped.difference(&dropped).next() {
             report.failures.clear();
+            if passes >= PASSES && resolved > MOST_STATEMENTS {
+                report.add(too_often(containers, *last));
+                check(&mut report, tree, &scopes)?;
+            }
             continue;
         }
         if report.failures.is_empty() {
@@ -97,6 +109,13 @@ fn resolve(
         check(&mut report, tree, &scopes)?;
         return Ok(policy);
     }
+}
+
+/// That an optional was the last of too many that are dropped one after the other.
+fn too_often(containers: &Containers, optional: Container) -> Failure {
+    let message = "optionals that name each other are dropped one by one, and there are too many";
+    let help = "put what depends on the same unknown name into one optional";
+    Failure::wrong(containers.get(optional).node, message.to_owned(), help)
 }
 
 /// The containers whose statements are in force, outer ones first.

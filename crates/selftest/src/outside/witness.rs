@@ -2,7 +2,7 @@
 
 use crate::sys;
 use std::{
-    io::{ErrorKind, Read as _},
+    io::{ErrorKind, Read},
     net::{TcpListener, UdpSocket},
     os::unix::net::{UnixDatagram, UnixListener},
     sync::{Arc, Mutex, PoisonError},
@@ -94,24 +94,30 @@ pub(crate) fn heard_unix(receiver: &UnixDatagram, mark: &str) -> bool {
 /// Whether somebody has connected by TCP, and sent the mark.
 pub(crate) fn reached(listener: &TcpListener, mark: &str) -> bool {
     let _ = listener.set_nonblocking(true);
-    while let Some((mut stream, _)) = within(|| listener.accept().ok()) {
+    let accept = || {
+        let (stream, _) = listener.accept().ok()?;
         let _ = stream.set_nonblocking(false);
         let _ = stream.set_read_timeout(Some(WAY));
-        let mut all = Vec::new();
-        let _ = stream.read_to_end(&mut all);
-        if contains(&all, mark) {
-            return true;
-        }
-    }
-    false
+        Some(stream)
+    };
+    is_sent(accept, mark)
 }
 
 /// Whether somebody has connected to a unix socket, and sent the mark.
 pub(crate) fn reached_unix(listener: &UnixListener, mark: &str) -> bool {
     let _ = listener.set_nonblocking(true);
-    while let Some((mut stream, _)) = within(|| listener.accept().ok()) {
+    let accept = || {
+        let (stream, _) = listener.accept().ok()?;
         let _ = stream.set_nonblocking(false);
         let _ = stream.set_read_timeout(Some(WAY));
+        Some(stream)
+    };
+    is_sent(accept, mark)
+}
+
+/// Whether the mark comes by one of the connections that are accepted.
+fn is_sent<S: Read>(mut accept: impl FnMut() -> Option<S>, mark: &str) -> bool {
+    while let Some(mut stream) = within(&mut accept) {
         let mut all = Vec::new();
         let _ = stream.read_to_end(&mut all);
         if contains(&all, mark) {

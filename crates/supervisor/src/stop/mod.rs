@@ -14,7 +14,7 @@ use crate::{
 use borrowed::Borrowed;
 use proc::{ProcessTree, none_if_gone};
 use rustix::io::{Errno, Result};
-use seizing::{Vigil, is_traced};
+use seizing::{SeizeTimeout, is_traced};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     time::{Duration, Instant},
@@ -44,6 +44,8 @@ pub struct Stopped<'a> {
     left_alone: BTreeSet<u32>,
     /// Calls that wait in their place go on waiting, and stop when they are done.
     leaves_waits: bool,
+    /// A call that is made for a caller who is gone has not ended: what it does can come through.
+    gone_waits: bool,
     /// Threads that had ended when they were to be seized at the last look, each with its process.
     ended: BTreeMap<u32, u32>,
     /// How many have ended that were held.
@@ -62,7 +64,16 @@ impl<'a> Stopped<'a> {
     /// Nobody yet.
     pub fn new(targets: &'a Targets) -> Self {
         let (threads, refused, left_alone, ended) = Default::default();
-        Self { targets, threads, refused, left_alone, leaves_waits: false, ended, gone: 0 }
+        Self {
+            targets,
+            threads,
+            refused,
+            left_alone,
+            leaves_waits: false,
+            gone_waits: false,
+            ended,
+            gone: 0,
+        }
     }
 
     /// The same, which lets calls wait that are made in the place of threads.
@@ -77,18 +88,18 @@ impl<'a> Stopped<'a> {
     /// Stops all threads of the sandbox. Whether they stand still, as far as they can be stopped;
     /// else something is to be done about those that refuse it, or time is over.
     pub fn stop(&mut self, until: Instant) -> Result<bool> {
-        let (vigil, targets) = (Vigil::default(), self.targets);
+        let (timeout, targets) = (SeizeTimeout::default(), self.targets);
         std::thread::scope(|scope| {
-            let watching = std::thread::Builder::new().name("vigil".into());
+            let watching = std::thread::Builder::new().name("seize-timeout".into());
             // Without it, whoever is quick enough can have this wait: better than to stop nobody.
-            let _ = watching.spawn_scoped(scope, || vigil.watch(targets));
-            let stopped = self.stop_all(&vigil, until);
-            vigil.end();
+            let _ = watching.spawn_scoped(scope, || timeout.watch(targets));
+            let stopped = self.stop_all(&timeout, until);
+            timeout.end();
             stopped
         })
     }
 
-    fn stop_all(&mut self, vigil: &Vigil, until: Instant) -> Result<bool> {
+    fn stop_all(&mut self, timeout: &SeizeTimeout, until: Instant) -> Result<bool> {
         let mut quiet = 0;
         loop {
             // One that runs can make others, and what one has made that ends during a look can move
@@ -96,7 +107,7 @@ impl<'a> Stopped<'a> {
             // When none ran before two looks that found nobody new, and nobody that was listed
             // ended, the list is complete.
             let (waiting, gone) = (self.is_waiting(), self.gone);
-            let is_new = self.seize_new(vigil)?;
+            let is_new = self.seize_new(timeout)?;
             self.scan();
             if is_new || self.gone != gone {
                 quiet = 0;
@@ -127,7 +138,8 @@ impl<'a> Stopped<'a> {
     /// Whether somebody has not stopped who is to be waited for: not the parent by vfork(2) of a
     /// process that is held, as it does nothing until that goes on.
     fn is_waiting(&self) -> bool {
-        self.late().any(|(tid, thread)| !self.waits_for_child(tid, thread.pid))
+        let mut late = self.late();
+        self.gone_waits || late.any(|(tid, thread)| !self.waits_for_child(tid, thread.pid))
     }
 
     fn waits_for_child(&self, tid: u32, pid: u32) -> bool {
@@ -171,7 +183,7 @@ impl<'a> Stopped<'a> {
         }
     }
 
-    /// Notes who has stopped, and who was born; whether somebody has not stopped.
+    /// Notes which threads have stopped or begun; whether one has not stopped.
     pub fn scan(&mut self) -> bool {
         for call in self.targets.quiesce.held() {
             // Not seized yet, it would see the errno: it comes back when it is.
@@ -183,7 +195,9 @@ impl<'a> Stopped<'a> {
             }
         }
         if !self.leaves_waits {
-            self.targets.quiesce.waits.repeat(|tid| self.threads.contains_key(&tid));
+            let waits = &self.targets.quiesce.waits;
+            waits.repeat(|tid| self.threads.contains_key(&tid));
+            self.gone_waits = waits.end_gone(&self.targets.listener);
         }
         while let Some((tid, state)) = ptrace::poll_any() {
             self.note(tid, state);
@@ -199,7 +213,7 @@ impl<'a> Stopped<'a> {
                 }
             }
         }
-        self.late().next().is_some()
+        self.gone_waits || self.late().next().is_some()
     }
 
     fn note(&mut self, tid: u32, state: State) {
@@ -285,7 +299,7 @@ impl<'a> Stopped<'a> {
     /// Lets the threads of `pids` go on as if nothing had happened.
     pub fn release(&mut self, pids: &BTreeSet<u32>) {
         let mut tids: Vec<u32> = self.threads.keys().copied().collect();
-        // Of a process that was killed, the first thread can be seen off only after all others.
+        // Of a process that was killed, the first thread's end is collected only after all others.
         tids.sort_by_key(|tid| self.threads.get(tid).is_some_and(|thread| thread.pid == *tid));
         for tid in tids {
             let Some(thread) = self.threads.get(&tid) else { continue };
@@ -306,8 +320,9 @@ impl<'a> Stopped<'a> {
     }
 }
 
-/// Lets a stopped thread go. One that was killed meanwhile is seen off instead: until its tracer
-/// has done so, its parent could not. What takes longer is done by the end of this thread.
+/// Lets a stopped thread go. The end of one that was killed meanwhile is collected instead: its
+/// parent could not do so before its tracer has. What takes longer is done by the end of this
+/// thread.
 fn let_go(tid: u32, signal: i32) {
     let until = Instant::now() + DYING;
     while ptrace::let_go(tid, signal).is_err()

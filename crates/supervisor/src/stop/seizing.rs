@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Sees to it that whoever seizes does not wait for ever.
 #[derive(Default)]
-pub(super) struct Vigil {
+pub(super) struct SeizeTimeout {
     state: Mutex<Watched>,
     over: Condvar,
 }
@@ -44,7 +44,7 @@ struct Watched {
     is_over: bool,
 }
 
-impl Vigil {
+impl SeizeTimeout {
     /// Seizes a thread of `pid`.
     fn seize(&self, pid: u32, tid: u32) -> Result<()> {
         self.lock().seizing = Some((pid, Instant::now()));
@@ -58,7 +58,7 @@ impl Vigil {
         std::mem::take(&mut self.lock().seen_off)
     }
 
-    /// Helps whoever seizes until [`Vigil::end`].
+    /// Helps whoever seizes until [`SeizeTimeout::end`].
     pub(super) fn watch(&self, targets: &Targets) {
         let mut watched = self.lock();
         while !watched.is_over {
@@ -88,7 +88,7 @@ impl Vigil {
 impl Stopped<'_> {
     /// Seizes what is not held yet; whether there was any, or one that has ended since it was
     /// listed: before that it may have made another, which was not.
-    pub(super) fn seize_new(&mut self, vigil: &Vigil) -> Result<bool> {
+    pub(super) fn seize_new(&mut self, timeout: &SeizeTimeout) -> Result<bool> {
         let (pids, mut any) = self.targets.tree.look_inside()?;
         let ended = std::mem::take(&mut self.ended);
         for pid in pids {
@@ -105,7 +105,7 @@ impl Stopped<'_> {
                 if self.threads.contains_key(&tid) {
                     continue;
                 }
-                match vigil.seize(pid, tid) {
+                match timeout.seize(pid, tid) {
                     Ok(()) => {
                         self.hold(pid, tid, None);
                         any = true;
@@ -125,7 +125,7 @@ impl Stopped<'_> {
                 }
             }
         }
-        for tid in vigil.seen_off() {
+        for tid in timeout.seen_off() {
             self.note(tid, State::Gone);
         }
         Ok(any)

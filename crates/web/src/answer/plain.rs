@@ -3,7 +3,7 @@
 use super::{Answer, Ask, Body, Failure, Responder, resolve::Known};
 use crate::{
     compress,
-    files::{Found, Served, compressed},
+    files::{Served, ServedPath, compressed},
     http::{
         accept::Coding,
         conditional::{self, Precondition},
@@ -76,7 +76,7 @@ impl Responder {
             let beforehand = self.site.files.find(&compressed(&known.path, coding), None);
             match beforehand {
                 // One that is older shows what the file was.
-                Ok(Found::File(coded))
+                Ok(ServedPath::File(coded))
                     if coded.modified >= known.file.modified && coded.sid == known.file.sid =>
                 {
                     Some(Coded::File(coded, coding))

@@ -4,8 +4,8 @@ use super::{Answer, Ask, Body, Failure, Responder};
 use crate::{
     clock::{now_ms, passed},
     config::Kind,
-    files::{Found, Served, within},
-    http::path::{self, Target},
+    files::{Served, ServedPath, within},
+    http::path::{self, RequestTarget},
     listing,
     plugins::Binding,
 };
@@ -36,7 +36,7 @@ enum Resolved {
 }
 
 /// The path of a target between slashes, as routes are compared with it.
-fn slashed(target: &Target) -> Vec<u8> {
+fn slashed(target: &RequestTarget) -> Vec<u8> {
     [b"/", &*target.path, b"/"].concat()
 }
 
@@ -91,12 +91,14 @@ impl Responder {
         let known = self.known.get(raw.as_bytes()).map(|known| Arc::clone(&known.file));
         let files = &self.site.files;
         match files.find(at, known.as_ref()) {
-            Ok(Found::File(_)) if target.is_dir => Err(Failure(404)),
-            Ok(Found::File(file)) => Ok(Resolved::File(self.learn(raw, now, (binding, file, at)))),
-            Ok(Found::Directory(fd)) if target.is_dir => {
+            Ok(ServedPath::File(_)) if target.is_dir => Err(Failure(404)),
+            Ok(ServedPath::File(file)) => {
+                Ok(Resolved::File(self.learn(raw, now, (binding, file, at))))
+            }
+            Ok(ServedPath::Directory(fd)) if target.is_dir => {
                 self.directory(raw, (now, label), (binding, fd, at))
             }
-            Ok(Found::Directory(_)) => Ok(Resolved::Answer(self.moved(&target))),
+            Ok(ServedPath::Directory(_)) => Ok(Resolved::Answer(self.moved(&target))),
             Err(error) => {
                 self.known.remove(raw.as_bytes());
                 Err(status(error))
@@ -114,10 +116,10 @@ impl Responder {
         for name in &site.config.index {
             let path = within(at, name.as_bytes());
             match site.files.find(&path, None) {
-                Ok(Found::File(file)) => {
+                Ok(ServedPath::File(file)) => {
                     return Ok(Resolved::File(self.learn(raw, now, (binding, file, &path))));
                 }
-                Ok(Found::Directory(_)) | Err(Errno::NOENT | Errno::NOTDIR) => {}
+                Ok(ServedPath::Directory(_)) | Err(Errno::NOENT | Errno::NOTDIR) => {}
                 Err(error) => return Err(status(error)),
             }
         }
@@ -134,7 +136,7 @@ impl Responder {
     }
 
     /// A directory's name without the slash: relative links in its page would lead elsewhere.
-    fn moved(&mut self, target: &Target) -> Answer {
+    fn moved(&mut self, target: &RequestTarget) -> Answer {
         let location = format!("Location: /{}/\r\n", path::encode(&target.path));
         self.fields.extend_from_slice(location.as_bytes());
         Answer::new(301, Body::Empty)

@@ -4,7 +4,7 @@ use super::head::{Refusal, refuse};
 
 /// A target, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct RequestTarget {
     /// The path without the leading `/`, decoded; no part of it is empty, `.` or `..`.
     pub path: Vec<u8>,
     /// It ends with `/`, or is nothing but that.
@@ -17,7 +17,7 @@ pub struct Target {
 ///
 /// [`Refusal`] for what climbs, hides, or is no path. `..` is refused even where it would stay
 /// beneath: browsers resolve it themselves.
-pub fn decode(path: &[u8]) -> Result<Target, Refusal> {
+pub fn decode(path: &[u8]) -> Result<RequestTarget, Refusal> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut is_dir = true;
     for part in path.split(|byte| *byte == b'/') {
@@ -38,7 +38,7 @@ pub fn decode(path: &[u8]) -> Result<Target, Refusal> {
             return Err(refuse(404, "names with a dot in front are not served"));
         }
     }
-    Ok(Target { path: decoded, is_dir })
+    Ok(RequestTarget { path: decoded, is_dir })
 }
 
 /// Appends `part` with its escapes resolved.
@@ -60,7 +60,7 @@ fn unescape(part: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
     Ok(())
 }
 
-impl Target {
+impl RequestTarget {
     /// The one spelling that stands for all that mean the same, with as few escapes as a target may
     /// have.
     #[must_use]

@@ -1,5 +1,27 @@
 //! A difference between a program's results natively and under Dewar.
 
+/// Calls that set attributes of files.
+pub(crate) const SETS_ATTRIBUTES: &[&str] = &[
+    "chmod",
+    "fchmod",
+    "fchmodat2",
+    "chown",
+    "fchown",
+    "utimes",
+    "utimens",
+    "utime",
+    "futimesat",
+    "lchown",
+    "fchmodat",
+    "setxattr",
+    "fsetxattr",
+    "removexattr",
+    "fremovexattr",
+    "lremovexattr",
+    "setxattrat",
+    "removexattrat",
+];
+
 /// The first line in which the results of a program differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Difference {

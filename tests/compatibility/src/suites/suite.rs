@@ -55,7 +55,7 @@ pub(crate) const SUITES: &[Suite] = &[
         before: "",
         source: None,
         has_quick_part: false,
-        run_by: &[Who::User],
+        run_by: &[Who::Root, Who::User],
     },
     Suite {
         name: "python-processes",
@@ -81,7 +81,7 @@ pub(crate) const SUITES: &[Suite] = &[
         concat!(include_str!("automake.sh"), include_str!("jq.sh")),
         &[Who::Root, Who::User],
     ),
-    of_debian("nodejs", include_str!("nodejs.sh"), &[Who::User]),
+    of_debian("nodejs", include_str!("nodejs.sh"), &[Who::Root, Who::User]),
     of_debian("perl", include_str!("perl.sh"), &[Who::Root, Who::User]),
     of_debian("postgresql-15", include_str!("postgresql.sh"), &[Who::User]),
     of_debian("redis", include_str!("redis.sh"), &[Who::User]),

@@ -282,5 +282,5 @@ fn a_run_inside_a_run_of_several_domains_is_bounded_by_each(stage: &Stage) {
     let inside = "no\nkept\nothers\nno\nno\nno\n";
     assert_eq!(ran.out(), format!("{around}{inside}"), "{}", ran.err());
     let record = stage.record();
-    assert!(record.denials_of("tac").iter().any(|it| it.reason.contains("filter of its own")));
+    assert!(record.denials_of("tac").iter().any(|it| it.reason.contains("stays in the domain")));
 }

@@ -8,10 +8,13 @@ use crate::{
     process::run,
     stage::{Stage, bash},
 };
+use test_support::Variant;
+
 pub(super) const CASES: &[Case] = cases![
     what_no_profile_grants_is_on_record,
     messages_that_nobody_could_decide_are_on_record,
     memory_that_is_not_executed_is_on_record,
+    a_program_that_nobody_can_look_into_is_on_record,
     a_directory_that_is_not_moved_to_a_guarded_name_is_on_record,
     a_sandbox_inside_is_refused_with_what_to_do_instead,
 ];
@@ -85,6 +88,18 @@ say(lambda: os.execv('/proc/self/fd/%d' % m, ['true']))";
         record.denials
     );
     assert!(explained(stage).contains("write the program to a file"), "{}", explained(stage));
+}
+
+fn a_program_that_nobody_can_look_into_is_on_record(stage: &Stage) {
+    let program = "import shutil; shutil.copy('/usr/bin/true', 'closed'); os.chmod('closed', 0o111)
+say(lambda: os.execv('closed', ['true']))";
+    // Root may look into everything.
+    if stage.variant == Variant::Root {
+        return;
+    }
+    let (_, record) = refused_under(stage, None, program);
+    assert!(!record.denials_of("closed").is_empty(), "{:?}", record.denials);
+    assert!(explained(stage).contains("chmod +r"), "{}", explained(stage));
 }
 
 fn a_directory_that_is_not_moved_to_a_guarded_name_is_on_record(stage: &Stage) {

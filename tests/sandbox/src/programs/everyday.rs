@@ -95,6 +95,8 @@ const EVERYDAY: &[Everyday] = &[
     plain("ssh-agent", "eval \"$(ssh-agent)\" > /dev/null; ssh-add -l; kill $SSH_AGENT_PID"),
     plain("dd", "dd if=/dev/zero of=f bs=1M count=8 oflag=direct 2> /dev/null; wc -c < f"),
     plain("bash", "ulimit -f 1; echo ok; time -p true 2> /dev/null; chrt -i 0 true; echo $?"),
+    // Both names of what clients of D-Bus look for.
+    plain("cat", "cat /etc/machine-id /var/lib/dbus/machine-id 2> /dev/null | wc -c"),
     plain("hostname", "hostname > /dev/null; uptime > /dev/null 2>&1; echo $?"),
     plain("strace", "strace -f true 2> /dev/null; echo $?"),
     plain("bash", "bash -c 'trap \"echo bye\" EXIT; kill -TERM $$' 2> /dev/null; echo $?"),

@@ -24,8 +24,7 @@ use rustix::process::{
 };
 use std::{
     ffi::OsString,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    os::unix::process::CommandExt as _,
+    os::unix::{ffi::OsStrExt as _, process::CommandExt as _},
     path::Path,
     process::Command,
 };
@@ -45,14 +44,20 @@ pub(super) fn variable(id: &str, request: &RunRequest, profile: &Profile) -> (Os
     (VARIABLE.into(), format!("{id}:{}", mark.unwrap_or_default()).into())
 }
 
-/// What a policy is made from: the texts, and the places that variables stand for.
+/// What a policy is made from: the texts, and the places that variables stand for. A Dewar that was
+/// built otherwise says the same.
 fn mark(documents: &Documents, workspace: &Path, home: &Path) -> String {
-    let mut hasher = DefaultHasher::new();
-    for (_, text) in documents.texts() {
-        text.hash(&mut hasher);
+    let texts = documents.texts();
+    let texts = texts.iter().map(|(_, text)| text.as_bytes());
+    digest(texts.chain([workspace, home].map(|path| path.as_os_str().as_bytes())))
+}
+
+fn digest<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
     }
-    (workspace, home).hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
+    hasher.finalize().to_hex().to_string()
 }
 
 /// Whether this process is in a run: there, and nowhere else, a process is told that nobody may
@@ -156,4 +161,17 @@ pub(super) fn run(
     let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::NOENT);
     super::summary::tell_not_executed(&request.command[0], errno, None);
     Ok(Some(CommandStatus::NotExecuted(errno)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mark_tells_what_a_policy_is_made_from_whoever_computes_it() {
+        let digest = |parts: &[&str]| digest(parts.iter().map(|part| part.as_bytes()));
+        assert_ne!(digest(&["a", "bc"]), digest(&["ab", "c"]));
+        let empty = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
+        assert_eq!(digest(&[]), empty, "the digest of nothing, by BLAKE3's own test vectors");
+    }
 }

@@ -39,6 +39,8 @@ const MOST_RECEIPT: usize = 8 << 10;
 
 /// How long the end of a run waits for a change that is under way.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long who asks about a denial waits for a change before it looks whether it is to stop.
+const MOMENT: Duration = Duration::from_millis(2);
 
 /// What a run is beside its policy.
 pub(super) struct Facts {
@@ -261,18 +263,25 @@ impl Owner {
         counters
     }
 
-    /// A denial of now, with the changes that bear on it. Waits for one that is under way, however
-    /// long it takes: what it takes away is nothing to be asked about.
-    pub(super) fn denial(&self, record: &monitor::Record) -> Denial {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    /// A denial of now, with the changes that bear on it. `None`, after a moment, as long as one is
+    /// under way: what it takes away is nothing to be asked about.
+    pub(super) fn denial(&self, record: &monitor::Record) -> Option<Denial> {
+        let _turn = match self.turn.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                std::thread::sleep(MOMENT);
+                return None;
+            }
+        };
         let state = self.state();
         // A policy that nobody has changed has taken nothing.
         if state.changes.is_empty() {
-            return Denial { record: record.clone(), profile_rules: Vec::new() };
+            return Some(Denial { record: record.clone(), profile_rules: Vec::new() });
         }
         let history = self.history_in(&state);
         drop(state);
-        denial(&history, record)
+        Some(denial(&history, record))
     }
 
     fn denials(&self) -> Vec<Denial> {

@@ -103,8 +103,12 @@ fn what_an_interactive_program_keeps_of_its_own_is_not_spoken_of_where_it_does_w
         ("endpoint", "name_bind", "[::1]:0", 0),
         ("tcp_socket", "setopt", "SO_REUSEPORT", 0),
         ("tcp_socket", "setopt", "IP_OPTIONS", 1),
+        ("file", "link", "/r/.git/objects/pack/pack-1.pack", 0),
+        ("file", "link", "/r/.git/config", 1),
     ] {
-        record.denials = vec![denial(1.0, class, &[missing], object)];
+        let mut tried = denial(1.0, class, &[missing], object);
+        tried.record.program = "/usr/bin/git".into();
+        record.denials = vec![tried];
         assert_eq!(record.denied(), want, "{object}");
     }
 }

@@ -47,7 +47,8 @@ impl<'a> PolicyTransition<'a> {
         } else {
             policy.plan.taken_labels(&old.plan)
         };
-        let changed = changed(&old.files, &policy.labels.files, &lost);
+        let earlier = gate.state.labels.unfinished();
+        let changed = changed((&old.files, &policy.labels.files), &lost, earlier);
         let (prepared, began) = (asked.elapsed(), Instant::now());
         let changes_files =
             !(policy.plan.same_files(&old.plan) && policy.first.same_files(&old.first));
@@ -92,6 +93,9 @@ impl<'a> PolicyTransition<'a> {
     /// Stops the sandbox, but for the calls of `stuck`, which end, and labels anew the files in
     /// `changed`.
     fn stop_and_relabel(&mut self, stuck: &[u32], changed: &[Tree]) -> Result<()> {
+        let labels = &self.gate.state.labels;
+        // Also if it comes to nothing here.
+        labels.leave_unfinished(changed.to_vec());
         self.end_calls(stuck);
         if let Err(error) = self.stop() {
             Gate::reopen(self.gate);
@@ -100,7 +104,9 @@ impl<'a> PolicyTransition<'a> {
         self.receipt.threads = self.stopped.count() as u32;
         self.receipt.stopped = self.began.elapsed();
         // Nobody uses meanwhile what is taken: the run may have made many files there.
-        self.receipt.complete &= relabel(self.gate, changed);
+        let unfinished = relabel(self.gate, changed);
+        self.receipt.complete &= unfinished.is_empty();
+        labels.leave_unfinished(unfinished);
         Ok(())
     }
 }

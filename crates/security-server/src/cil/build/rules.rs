@@ -9,7 +9,7 @@ use crate::{BitSet, ClassId, TypeId};
 
 /// The objects that a rule is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Target {
+pub(super) enum RuleObject {
     /// Those of a type or attribute.
     Type(TypeId),
     /// Those of the subject's own type.
@@ -68,12 +68,12 @@ impl Builder<'_> {
         Ok(())
     }
 
-    pub(super) fn target(&mut self, at: Container, node: Node) -> Result<Target, Failure> {
+    pub(super) fn target(&mut self, at: Container, node: Node) -> Result<RuleObject, Failure> {
         Ok(match node.item {
-            Item::Word(kw::SELF) => Target::Own,
-            Item::Word(kw::NOTSELF) => Target::NotOwn,
-            Item::Word(kw::OTHER) => Target::Other,
-            _ => Target::Type(self.type_id(at, node)?),
+            Item::Word(kw::SELF) => RuleObject::Own,
+            Item::Word(kw::NOTSELF) => RuleObject::NotOwn,
+            Item::Word(kw::OTHER) => RuleObject::Other,
+            _ => RuleObject::Type(self.type_id(at, node)?),
         })
     }
 
@@ -90,10 +90,10 @@ impl Builder<'_> {
         let members = &self.policy.types[source.index()].members;
         let types = |set: &BitSet| set.iter().map(TypeId::at).collect::<Vec<_>>();
         let others = match target {
-            Target::Type(target) => return Ok(vec![(source, target)]),
-            Target::Own => return Ok(types(members).into_iter().map(|id| (id, id)).collect()),
-            Target::Other => types(members),
-            Target::NotOwn => {
+            RuleObject::Type(target) => return Ok(vec![(source, target)]),
+            RuleObject::Own => return Ok(types(members).into_iter().map(|id| (id, id)).collect()),
+            RuleObject::Other => types(members),
+            RuleObject::NotOwn => {
                 let all = self.policy.types.values().enumerate();
                 let all = all.filter(|(_, entry)| entry.kind == TypeKind::Type);
                 all.map(|(index, _)| TypeId::at(index)).collect()
@@ -125,10 +125,10 @@ impl Builder<'_> {
     ) -> Result<Neverallow, Failure> {
         let sources = self.members(s.at, Space::Type, source)?;
         let (targets, except_self) = match self.target(s.at, target)? {
-            Target::Own => (None, false),
-            Target::Other => (Some(sources.clone()), true),
-            Target::NotOwn => (Some(BitSet::below(self.policy.types.len())), true),
-            Target::Type(id) => (Some(self.policy.types[id.index()].members.clone()), false),
+            RuleObject::Own => (None, false),
+            RuleObject::Other => (Some(sources.clone()), true),
+            RuleObject::NotOwn => (Some(BitSet::below(self.policy.types.len())), true),
+            RuleObject::Type(id) => (Some(self.policy.types[id.index()].members.clone()), false),
         };
         let text = self.tree.sources.snippet(s.node.offset);
         self.spend(

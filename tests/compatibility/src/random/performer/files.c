@@ -196,8 +196,10 @@ void file_call(int at, const struct line *l) {
 		answer(at, syscall(SYS_faccessat2, (int)number(l, 1), name(l, 2), number(l, 3), number(l, 4)));
 	else if (IS("readlink")) {
 		long result = readlinkat(number(l, 1), name(l, 2), data, number(l, 3));
-		/* A pipe and a socket are named by their numbers, a directory of a process by its PID. */
+		/* Pipes, sockets and files without a name are told by their numbers, a directory of a process by its PID. */
 		char *inode = result > 0 ? memmem(data, result, ":[", 2) : NULL;
+		if (!inode && result > 0)
+			inode = memmem(data, result, "/#", 2);
 		if (inode)
 			result = inode - data;
 		else if (result > 6 && !strncmp(data, "/proc/", 6))

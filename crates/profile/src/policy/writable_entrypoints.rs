@@ -2,9 +2,9 @@
 //! rights are that domain's, too.
 
 use super::files::Node;
-use super::processes::Entry;
+use super::processes::Entrypoint;
 use crate::merged::{Domain, NetworkRule, Profile};
-use crate::network::{Endpoints, Target};
+use crate::network::{Endpoints, NetworkObject};
 use crate::rights::Rights;
 use crate::source::TextSpan;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// A program that enters a domain, with what lets the domain that it is entered from write it.
 /// Indices are those of domains.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Gate {
+pub(crate) struct WritableEntrypoint {
     pub(crate) from: usize,
     pub(crate) into: usize,
     /// Where the program is named.
@@ -21,21 +21,26 @@ pub(crate) struct Gate {
     pub(crate) grant: TextSpan,
 }
 
-/// The gates that are open, each pattern of programs once; none by which nothing is gained.
-pub(crate) fn open(profile: &Profile, nodes: &[Node], entries: &[Entry]) -> Vec<Gate> {
-    let mut open: Vec<Gate> = Vec::new();
+/// All of them, each pattern of programs once; none by which nothing is gained.
+pub(crate) fn open(
+    profile: &Profile,
+    nodes: &[Node],
+    entries: &[Entrypoint],
+) -> Vec<WritableEntrypoint> {
+    let mut open: Vec<WritableEntrypoint> = Vec::new();
     let mut gained = HashMap::new();
     for entry in entries {
-        let Entry { from, into, node, place: program } = *entry;
+        let Entrypoint { from, into, node, place: program } = *entry;
         let rights = &nodes[node].rights[from];
         let Some(grant) = rights.write.or(rights.make) else { continue };
-        let is_known = |it: &Gate| (it.from, it.into, it.program) == (from, into, program);
+        let is_known =
+            |it: &WritableEntrypoint| (it.from, it.into, it.program) == (from, into, program);
         if open.iter().any(is_known) {
             continue;
         }
         let gains = || gains(profile, nodes, entries, (from, into));
         if *gained.entry((from, into)).or_insert_with(gains) {
-            open.push(Gate { from, into, program, grant });
+            open.push(WritableEntrypoint { from, into, program, grant });
         }
     }
     open
@@ -45,11 +50,11 @@ pub(crate) fn open(profile: &Profile, nodes: &[Node], entries: &[Entry]) -> Vec<
 fn gains(
     profile: &Profile,
     nodes: &[Node],
-    entries: &[Entry],
+    entries: &[Entrypoint],
     (from, into): (usize, usize),
 ) -> bool {
     let (less, more) = (&profile.domains[from], &profile.domains[into]);
-    let leads = |from: usize, to: &Entry| {
+    let leads = |from: usize, to: &Entrypoint| {
         entries.iter().any(|it| (it.from, it.into, it.node) == (from, to.into, to.node))
     };
     nodes.iter().any(|node| exceeds(&node.rights[into], &node.rights[from]))
@@ -76,12 +81,12 @@ fn netlink(domain: &Domain) -> &[String] {
 /// Whether `own` grants all that `other` does. Says no when in doubt.
 fn covers(own: &NetworkRule, other: &NetworkRule) -> bool {
     let is_covered = match (&own.target, &other.target) {
-        (Target::Ip(own), Target::Ip(other)) => reaches(own, other),
-        (Target::Unix(own, patterns), Target::Unix(other, others)) => {
+        (NetworkObject::Ip(own), NetworkObject::Ip(other)) => reaches(own, other),
+        (NetworkObject::Unix(own, patterns), NetworkObject::Unix(other, others)) => {
             let covered = |it| patterns.iter().any(|pattern| pattern.covers(it));
             own == other && others.iter().all(covered)
         }
-        (Target::Abstract(own, name), Target::Abstract(other, named)) => {
+        (NetworkObject::Abstract(own, name), NetworkObject::Abstract(other, named)) => {
             let named = named.as_ref();
             own == other
                 && name.as_ref().is_none_or(|name| named.is_some_and(|named| name.covers(named)))

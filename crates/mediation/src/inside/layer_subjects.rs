@@ -1,6 +1,6 @@
 //! A subject under each of its policies.
 
-use crate::{call::Asker, manager::Manager};
+use crate::{cache::CheckedCache, call::Asker};
 use avc::Hint;
 use flask::{AccessVector, Class, Question, SecurityServer, Sid};
 use inode_labels::Labels;
@@ -9,7 +9,7 @@ use rustix::io::{Errno, Result};
 use std::sync::Arc;
 
 /// A subject under one of its policies.
-pub struct Facet<'a> {
+pub struct LayerSubject<'a> {
     /// How the layer labels files.
     pub labels: &'a Labels,
     /// Whom the layer asks.
@@ -18,10 +18,10 @@ pub struct Facet<'a> {
     pub ssid: Sid,
     /// The layer; `None` for the policy of the run, whose answers are kept.
     number: Option<u32>,
-    kept: &'a Manager,
+    kept: &'a CheckedCache,
 }
 
-impl Facet<'_> {
+impl LayerSubject<'_> {
     /// The label of an object in this policy.
     pub fn part(&self, stack: &Stack, sid: Sid) -> Option<Sid> {
         let parts = stack.parts(sid)?;
@@ -40,13 +40,13 @@ impl Facet<'_> {
 }
 
 /// The policies that a subject is under.
-pub struct Facets<'a> {
+pub struct LayerSubjects<'a> {
     layers: Vec<Arc<Layer>>,
     parts: Compound,
     asker: Asker<'a>,
 }
 
-impl<'a> Facets<'a> {
+impl<'a> LayerSubjects<'a> {
     /// # Errors
     ///
     /// `ACCESS` if the subject is of a run inside that is gone.
@@ -58,10 +58,10 @@ impl<'a> Facets<'a> {
     }
 
     /// That of the run first.
-    pub fn iter(&self) -> impl Iterator<Item = Facet<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = LayerSubject<'_>> {
         let state = self.asker.state;
         let kept = &state.caches.file;
-        let outer = Facet {
+        let outer = LayerSubject {
             labels: &state.labels,
             server: &*state.server,
             ssid: self.parts.outer,
@@ -69,7 +69,7 @@ impl<'a> Facets<'a> {
             kept,
         };
         let layers = self.layers.iter().zip(&self.parts.inner);
-        let inner = layers.map(move |(layer, (number, ssid))| Facet {
+        let inner = layers.map(move |(layer, (number, ssid))| LayerSubject {
             labels: &layer.labels,
             server: &*layer.server,
             ssid: *ssid,

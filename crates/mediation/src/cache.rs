@@ -7,23 +7,25 @@ use flask::{AccessVector, Class, Question, SecurityServer, Sid};
 use rustix::io::Errno;
 use std::sync::Arc;
 
-/// One object manager: its cache, and whether it decides at all.
-pub struct Manager {
+/// The cache of one object manager, and whether that decides at all.
+pub struct CheckedCache {
     /// What was answered, and who is asked for the rest.
     pub avc: Avc,
     /// A manager that passes everything is a row of the measurements.
     pub decides: bool,
+    /// Its objects are named by paths: a link leads nobody to what its maker may not touch.
+    pub bounds_links: bool,
 }
 
 /// The caches of the object managers. They lie below the managers: a question about a process may
 /// come from a file of `/proc`.
 pub struct Caches {
     /// Of files.
-    pub file: Manager,
+    pub file: CheckedCache,
     /// Of processes.
-    pub process: Manager,
+    pub process: CheckedCache,
     /// Of sockets.
-    pub socket: Manager,
+    pub socket: CheckedCache,
 }
 
 impl Caches {
@@ -42,7 +44,7 @@ impl Caches {
 }
 
 /// What is asked for.
-pub struct Request<'a> {
+pub struct AccessRequest<'a> {
     /// The label of the object.
     pub tsid: Sid,
     /// Its class.
@@ -63,26 +65,30 @@ pub struct Denied;
 /// in 64 KiB.
 const ENTRIES: usize = 1024;
 
-impl Manager {
+impl CheckedCache {
     /// A cache of `server`'s answers, empty. Where it does not decide, everything passes.
     pub fn new(server: Arc<dyn SecurityServer>, decides: bool) -> Self {
-        Self { avc: Avc::with_capacity(server, ENTRIES), decides }
+        Self { avc: Avc::with_capacity(server, ENTRIES), decides, bounds_links: false }
     }
-}
 
-impl Manager {
+    /// The same of a manager whose objects are named by paths.
+    #[must_use]
+    pub fn bounding_links(self) -> Self {
+        Self { bounds_links: true, ..self }
+    }
+
     /// Whether policy grants it, without a record: for choosing an answer, not for giving access.
     pub fn grants(&self, q: Question, requested: AccessVector, hint: &Hint) -> bool {
-        !self.decides
-            || self.avc.has_perm(q, requested, hint).is_ok_and(|verdict| verdict.granted())
+        !self.decides || self.avc.ask(q, requested, hint).granted()
     }
-}
 
-impl Manager {
     /// Whether policy grants it and wants no record of that.
     pub fn passes(&self, q: Question, requested: AccessVector, hint: &Hint) -> bool {
-        let passes = |verdict: avc::Verdict| verdict.granted() && verdict.audit.is_empty();
-        !self.decides || self.avc.has_perm(q, requested, hint).is_ok_and(passes)
+        if !self.decides {
+            return true;
+        }
+        let asked = self.avc.ask(q, requested, hint);
+        asked.granted() && !asked.is_recorded()
     }
 }
 

@@ -2,15 +2,15 @@
 
 use super::{
     FileAsker,
-    object::{Target, class_of},
-    outside::{HANDLE, Sight},
+    object::{FileObject, class_of},
+    outside::{HANDLE, OutsideLookup},
 };
 use audit::attempt;
 use avc::Hint;
 use confine::file_kind;
 use flask::{AccessVector, Class, FileKind, Question, perm};
 use proc::path_of;
-use realpath::{normal, path_from};
+use realpath::{climbs, normal, path_from};
 use rustix::{
     fs::Mode,
     io::{Errno, Result},
@@ -20,7 +20,7 @@ use supervisor::Name;
 
 /// A use of a name that a walk did not find.
 #[derive(Clone, Copy)]
-pub struct Attempt<'a> {
+pub struct MissingName<'a> {
     /// As the program has given it.
     pub name: Name<'a>,
     /// What for.
@@ -51,7 +51,7 @@ pub struct Ended {
     pub refused: bool,
 }
 
-impl Attempt<'_> {
+impl MissingName<'_> {
     /// What it means for the program that the walk in the view ended by `errno`. Recorded if policy
     /// is the reason: if outside of the view there is what was looked for, or it would have been
     /// made there. What does not exist anywhere is no denial, whatever policy would have said of
@@ -95,20 +95,25 @@ impl Attempt<'_> {
         let refuse = |tsid, tclass, requested| {
             // No answer brings it into the view.
             attempt::unasked(|| {
-                let _ = Target { tsid, tclass, hint: &hint }.allow(*asker, requested, &object);
+                let _ = FileObject { tsid, tclass, hint: &hint }.allow(*asker, requested, &object);
             });
             true
         };
         let outside = &asker.files.outside;
-        let sight = if self.new == New::Entry { Sight::Nothing } else { outside.sight(path) };
-        let existing = match sight {
+        let lookup =
+            if self.new == New::Entry { OutsideLookup::Nothing } else { outside.lookup(path) };
+        let existing = match lookup {
             // Nobody listens there: natively it fails, too.
-            Sight::Object(status) if self.new == New::Socket && !status.kind.is_socket() => None,
-            Sight::Object(status) => {
+            OutsideLookup::Object(status)
+                if self.new == New::Socket && !status.kind.is_socket() =>
+            {
+                None
+            }
+            OutsideLookup::Object(status) => {
                 Some((class_of(status.kind), label(path, file_kind(status.kind))))
             }
-            Sight::Unknown => Some((Class::File, label(path, FileKind::Any))),
-            Sight::Nothing => None,
+            OutsideLookup::Unknown => Some((Class::File, label(path, FileKind::Any))),
+            OutsideLookup::Nothing => None,
         };
         if let Some((tclass, tsid)) = existing {
             let question = Question { ssid: asker.ssid, tsid, tclass };
@@ -119,7 +124,7 @@ impl Attempt<'_> {
             return refuse(tsid, tclass, if seen { used } else { self.requested });
         }
         let makes = matches!(self.new, New::IfMissing | New::Entry);
-        let is_there = |path: &&Path| !matches!(outside.sight(path), Sight::Nothing);
+        let is_there = |path: &&Path| !matches!(outside.lookup(path), OutsideLookup::Nothing);
         match path.parent().filter(|parent| makes && is_there(parent)) {
             Some(parent) => {
                 let added = perm::dir::ADD_NAME | perm::dir::SEARCH;
@@ -141,7 +146,11 @@ impl Attempt<'_> {
         } else {
             path_of(tree, asker.caller.base(dirfd)?)?
         };
-        let full = beyond_links(normal(&base.join(path)));
+        let full = base.join(path);
+        let end = || realpath::way(&full).pop();
+        let climbs = climbs(&full) && !full.starts_with("/proc");
+        let found = if climbs { end() } else { None };
+        let full = found.unwrap_or_else(|| beyond_links(normal(&full)));
         if errno == Errno::NOENT && !asker.files.outside.has_hollows {
             return Ok(full);
         }

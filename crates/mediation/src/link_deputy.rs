@@ -5,10 +5,13 @@
 //! would be his confused deputy. Among the domains of a run that is not so: what a link has led to
 //! is reached with the rights of every domain that may make entries where the link lies, or that
 //! one, beside the subject's own.
+//!
+//! The workspace brings links of its own, also where no domain may make any. They count as made by
+//! each.
 
 use crate::{
+    cache::{AccessRequest, CheckedCache},
     call::Asker,
-    manager::{Manager, Request},
 };
 use audit::Refusal;
 use avc::Hint;
@@ -31,8 +34,12 @@ const HARMLESS: AccessVector = AccessVector(
 );
 
 /// Whether all who may have made the links that the call was led by may do what is requested of
-/// `manager`.
-pub(crate) fn allow(asker: Asker<'_>, manager: &Manager, request: &Request<'_>) -> Result<()> {
+/// `cache`.
+pub(crate) fn allow(
+    asker: Asker<'_>,
+    cache: &CheckedCache,
+    request: &AccessRequest<'_>,
+) -> Result<()> {
     let requested = AccessVector(request.requested.0 & !HARMLESS.0);
     let Some(links) = asker.caller.links.filter(|_| requested.0 != 0) else {
         return Ok(());
@@ -42,18 +49,20 @@ pub(crate) fn allow(asker: Asker<'_>, manager: &Manager, request: &Request<'_>) 
     links.each(|link| {
         let (own, tsid) = (outer(asker.ssid)?, outer(request.tsid)?);
         let entry = link.map(|(directory, name)| entry(asker, directory, name)).transpose()?;
-        let grants =
-            |of: &Manager, question, requested| of.grants(question, requested, &Hint::default());
+        let grants = |of: &CheckedCache, question, requested| {
+            of.grants(question, requested, &Hint::default())
+        };
         let may_link = |ssid: Sid| {
             entry.as_ref().is_none_or(|entry| {
                 let of = |tsid, tclass| Question { ssid, tsid, tclass };
                 let makes = |tsid| grants(files, of(tsid, Class::LnkFile), perm::file::CREATE);
-                grants(files, of(entry.directory, Class::Dir), perm::dir::ADD_NAME)
+                entry.is_brought
+                    || grants(files, of(entry.directory, Class::Dir), perm::dir::ADD_NAME)
                     || entry.reserved.is_some_and(makes)
             })
         };
         let may_too =
-            |ssid: Sid| grants(manager, Question { ssid, tsid, tclass: request.tclass }, requested);
+            |ssid: Sid| grants(cache, Question { ssid, tsid, tclass: request.tclass }, requested);
         let policy = asker.state.policy.load();
         let mut others = policy.plan.domains.iter().copied().filter(|it| *it != own);
         match others.all(|it| !may_link(it) || may_too(it)) {
@@ -69,6 +78,8 @@ struct Entry {
     directory: Sid,
     /// The label of its name, if a rule reserves that.
     reserved: Option<Sid>,
+    /// It lies in the workspace.
+    is_brought: bool,
 }
 
 fn entry(asker: Asker<'_>, directory: &OwnedFd, name: &OsStr) -> Result<Entry> {
@@ -79,19 +90,20 @@ fn entry(asker: Asker<'_>, directory: &OwnedFd, name: &OsStr) -> Result<Entry> {
     let path = path()?;
     let by_name = labels.of_path(&path.join(name), FileKind::Symlink);
     let around = labels.of_path(&path, FileKind::Dir);
-    Ok(Entry { directory: own, reserved: (by_name != around).then_some(by_name) })
+    let reserved = (by_name != around).then_some(by_name);
+    Ok(Entry { directory: own, reserved, is_brought: path.starts_with(&asker.state.workspace) })
 }
 
 /// What is said of it.
-pub(crate) fn refusal(request: &Request<'_>) -> Refusal {
+pub(crate) fn refusal(request: &AccessRequest<'_>) -> Refusal {
     Refusal {
         errno: Errno::ACCESS,
         by: "a link that another domain may have made",
         tclass: request.tclass.name(),
         missing: "follow a link to",
         object: (request.object)(),
-        reason: "the path leads there by a symbolic link in a directory where another domain of the profile makes entries, and that \
-                 domain may not do this itself: a link leads nobody to what its maker may not touch",
+        reason: "the path leads there by a symbolic link in the workspace, or in a directory where another domain of the profile makes \
+                 entries, and that domain may not do this itself: a link leads nobody to what its maker may not touch",
         instead: "have the program name the file itself, or grant the other domain the same",
     }
 }

@@ -53,7 +53,7 @@ pub struct Deed {
 
 /// All of it, while the command runs.
 #[derive(Default)]
-pub struct Deeds(Mutex<Known>);
+pub struct Activity(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-impl Deeds {
+impl Activity {
     /// Notes what was granted, if it is of a kind that is kept. `object` is called only then.
     pub fn note(
         &self,
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn an_object_is_kept_once_with_its_count_and_a_flood_is_counted() {
-        let deeds = Deeds::default();
+        let deeds = Activity::default();
         for n in 0..MOST + 7 {
             deeds.keep(Kind::Wrote, n.to_string(), || ("cc".into(), 1));
         }

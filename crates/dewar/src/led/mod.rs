@@ -1,6 +1,9 @@
-//! Where links lead that have a guarded name: they came with the workspace, and a guard goes by
-//! names.
+//! Where links lead that have a guarded name, and what Git's configuration names: they came with
+//! the workspace, and a guard goes by names.
 
+mod git;
+
+use git::Named;
 use learn::Judge;
 use profile::{Compiled, Documents, GuardLevel, Variables, fixed_path, host_trusted};
 use std::{
@@ -15,11 +18,23 @@ const DEPTH: usize = 3;
 /// Where Git keeps content, of which there can be much.
 const CONTENT: [&str; 2] = ["objects", "lfs"];
 
-/// The links at the top of a workspace, and in what has a guarded name there; looked for once.
+/// The links at the top of a workspace, and in what has a guarded name there, and what Git's
+/// configuration names in it; looked for once.
 #[derive(Clone)]
 pub(crate) struct Links {
     workspace: PathBuf,
-    found: OnceCell<Vec<PathBuf>>,
+    found: OnceCell<Vec<Led>>,
+}
+
+/// What somebody outside comes to by a name that is guarded.
+#[derive(Clone)]
+struct Led {
+    /// The guarded name: a link, or Git's configuration.
+    by: PathBuf,
+    /// What is looked up.
+    to: PathBuf,
+    /// It may be changed, and that is reported.
+    is_free: bool,
 }
 
 impl Links {
@@ -56,27 +71,45 @@ impl Links {
                 !writes(link) && writes(fixed_path(place))
             })
         };
-        let places = self.found().iter().flat_map(|link| {
-            let way = realpath::way(link).into_iter().filter(move |place| place != link);
-            way.map(|place| (link.clone(), place))
+        let places = self.found().iter().filter(|led| !led.is_free).flat_map(|led| {
+            let way = realpath::way(&led.to).into_iter().filter(|place| *place != led.by);
+            way.map(|place| (led.by.clone(), place))
         });
         Ok(places.filter(is_led_past).collect())
     }
 
     /// What each of the links leads by, and to, with the link.
     pub(crate) fn ways(&self) -> impl Iterator<Item = (PathBuf, PathBuf)> {
-        self.found().iter().flat_map(|link| {
-            let way = realpath::way(link).into_iter().map(|place| fixed_path(&place).to_owned());
-            way.filter(move |place| place != link).map(|place| (place, link.clone()))
+        self.found().iter().flat_map(|led| {
+            let way = realpath::way(&led.to).into_iter().map(|place| fixed_path(&place).to_owned());
+            way.filter(|place| *place != led.by).map(|place| (place, led.by.clone()))
         })
     }
 
-    fn found(&self) -> &[PathBuf] {
+    fn found(&self) -> &[Led] {
         self.found.get_or_init(|| {
             let mut links = Vec::new();
             look(&self.workspace, Some(&tops()), DEPTH, &mut links);
-            links
+            let links =
+                links.into_iter().map(|by| Led { to: by.clone(), by, is_free: false }).collect();
+            [links, self.named_by_git()].concat()
         })
+    }
+
+    /// What Git comes to by its configuration, as far as it lies in the workspace: all else is no
+    /// project's.
+    fn named_by_git(&self) -> Vec<Led> {
+        let by = self.workspace.join(".git/config");
+        let is_inside = |path: &Path| {
+            let end = realpath::way(path).pop().unwrap_or_default();
+            end.starts_with(&self.workspace) && end != self.workspace
+        };
+        let named = git::named(&self.workspace).into_iter();
+        let led = named.map(|named| match named {
+            Named::Trusted(to) => Led { by: by.clone(), to, is_free: false },
+            Named::Executed(to) => Led { by: by.clone(), to, is_free: true },
+        });
+        led.filter(|led| is_inside(&led.to)).collect()
     }
 }
 
