@@ -21,7 +21,7 @@ use mediation::{
 };
 use policy_stack::is_compound;
 use rustix::io::Errno;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::panic::AssertUnwindSafe;
 use supervisor::{Caller, LinkDirectories, Notification};
 use syscalls::Sysno;
@@ -82,13 +82,8 @@ impl Gate {
         let _ = match outcome {
             Ok(Answer::Continue) => listener.send_continue(call.id),
             Ok(Answer::Return(value)) => listener.send_result(call.id, Ok(value)),
-            Ok(Answer::Open { fd, cloexec }) => {
-                let sent = listener.hand_over(call, fd.as_fd(), cloexec);
-                // The program may have closed it already.
-                supervisor::closing::close(fd);
-                // The program's table of descriptors is full, or it is gone.
-                sent.or_else(|error| listener.send_result(call.id, Err(error)))
-            }
+            // The program's table of descriptors may be full, which it is told.
+            Ok(Answer::Open { fd, cloexec }) => listener.hand_over(call, fd, cloexec),
             Ok(Answer::Elsewhere | Answer::Again) => Ok(()),
             Err(error) => listener.send_result(call.id, Err(error)),
         };

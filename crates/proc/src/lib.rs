@@ -28,7 +28,6 @@
 //! assert_eq!(proc.stat(own.pid)?.parent, own.parent);
 //! # Ok::<(), rustix::io::Errno>(())
 //! ```
-#![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
 mod cgroup;
@@ -41,6 +40,7 @@ mod mounts;
 mod processes;
 mod stat;
 mod status;
+mod sys;
 mod tcp;
 mod tree;
 

@@ -1,6 +1,6 @@
 //! The processes of a sandbox, as its monitor sees them.
 
-use crate::{Identity, Proc, deep::climb, named, none_if_gone, processes::Care};
+use crate::{Identity, Proc, deep::climb, named, none_if_gone, processes::Care, sys};
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags},
     io::{Errno, Result},
@@ -12,6 +12,7 @@ use std::{
         unix::ffi::OsStringExt,
     },
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 /// `PROC_SUPER_MAGIC` of `linux/magic.h`.
@@ -30,6 +31,8 @@ pub struct ProcessTree {
     init: u32,
     /// What stands between the caller and the first process, if anything does.
     subreaper: Option<u32>,
+    /// The sandbox's PID namespace.
+    pid_namespace: OnceLock<OwnedFd>,
 }
 
 impl ProcessTree {
@@ -41,7 +44,8 @@ impl ProcessTree {
     pub fn new(proc: OwnedFd, init: u32, subreaper: Option<u32>) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let own_fds = rustix::fs::openat(&proc, "self/fd", flags, Mode::empty())?;
-        Ok(Self { proc: Proc::new(proc), own_fds, init, subreaper })
+        let pid_namespace = OnceLock::new();
+        Ok(Self { proc: Proc::new(proc), own_fds, init, subreaper, pid_namespace })
     }
 
     /// Whether a file lies in a proc file system.
@@ -74,10 +78,31 @@ impl ProcessTree {
         if asker.inner_pid == asker.pid {
             return Ok(inner);
         }
-        // All of the sandbox share one PID namespace: none of them can make another. The machine
-        // may have many more processes. One that changes its parent during a look may be missed.
+        match self.pid_namespace(asker).map(|it| sys::process_in(it, inner)) {
+            None | Some(Err(Errno::NOTTY)) => {}
+            Some(found) => {
+                return found
+                    .and_then(|it| if self.is_inside(it) { Ok(it) } else { Err(Errno::SRCH) });
+            }
+        }
+        // The machine may have many more processes. One that changes its parent during a look may
+        // be missed.
         let find = || self.with_number(inner, &self.inside()?).ok_or(Errno::SRCH);
         find().or_else(|_| find())
+    }
+
+    /// The PID namespace that all of the sandbox share: none of them can make another.
+    fn pid_namespace(&self, asker: &Identity) -> Option<BorrowedFd<'_>> {
+        if let Some(known) = self.pid_namespace.get() {
+            return Some(known.as_fd());
+        }
+        let (path, flags) = (format!("{}/ns/pid", asker.pid), OFlags::RDONLY | OFlags::CLOEXEC);
+        let namespace = rustix::fs::openat(&self.proc, path, flags, Mode::empty()).ok()?;
+        // The asker may have ended, and its number be another's by now.
+        if sys::process_in(namespace.as_fd(), asker.inner_pid) != Ok(asker.pid) {
+            return None;
+        }
+        Some(self.pid_namespace.get_or_init(|| namespace).as_fd())
     }
 
     /// The thread of process `pid`, one of the machine's numbers, that the sandbox calls `inner`.

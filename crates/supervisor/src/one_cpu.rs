@@ -42,26 +42,20 @@ struct Kept {
     before: CpuSet,
 }
 
-/// Gives the caller a duplicate of `fd` at the lowest free number, and ends the call with that
-/// number. The caller cannot be interrupted while it waits (`WAIT_KILLABLE_RECV`), so that it gets
-/// both or nothing.
-pub(crate) fn hand_over(
+/// Gives the caller a duplicate of `fd` at the lowest free number, which is returned.
+pub(crate) fn give(
     listener: &Listener,
     call: &Notification,
     fd: BorrowedFd<'_>,
     cloexec: bool,
-) -> Result<()> {
+) -> Result<i32> {
     let kept = ROW_HERE.with_borrow_mut(|row| row.keep(call.tid));
-    let sent = match kept {
-        None => listener.send_fd(call.id, fd, cloexec),
-        Some(kept) => {
-            let given = listener.give_fd(call.id, fd, cloexec);
-            kept.release();
-            given.and_then(|number| listener.send_result(call.id, Ok(number.into())))
-        }
-    };
+    let given = listener.give_fd(call.id, fd, cloexec);
+    if let Some(kept) = kept {
+        kept.release();
+    }
     ROW_HERE.with_borrow_mut(|row| row.last = Some((call.tid, Instant::now())));
-    sent
+    given
 }
 
 /// Lets this thread go wherever it could before, unless it goes on handing files to `caller`.

@@ -122,12 +122,14 @@ fn unshares() -> Rule {
 
 fn prctl(traps: Traps) -> Rule {
     let option = |option: libc::c_int| Test::Masked { arg: 0, mask: !0, value: option as u32 };
+    let dumpable = libc::PR_SET_DUMPABLE;
     // The monitor reads the arguments of calls from the caller's memory, so a process stays
     // dumpable; it is told that it is not, since nobody but the monitor and its own domain can
     // look.
     let mut tests = vec![
         (option(libc::PR_SET_MM), Action::Notify),
-        (option(libc::PR_SET_DUMPABLE), Action::Errno(0)),
+        (Test::Within { arg: 0, value: dumpable as u32, of: 1, low: 0, high: 1 }, Action::Errno(0)),
+        (option(dumpable), Action::Errno(libc::EINVAL as u16)),
     ];
     if traps.lineage {
         // An orphan must go to init, never to a process of another domain.

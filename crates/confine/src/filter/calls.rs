@@ -239,9 +239,9 @@ pub(super) const RUNS: &[Group] = {
                 caller's IDs at each call. Filters of its own add to Dewar's, and the strictest answer holds; a \
                 second listener is refused (EBUSY). What stays: a session of its own is out of job \
                 control, so that a descriptor of the terminal that was inherited can be read in the background. The execution domain is taken away where another domain is entered. Limits are lowered, \
-                and raised to their hard value; with a limit on cores above 0 the kernel makes a core file in the \
-                working directory, where the envelope lets it (with several domains, and once files were taken \
-                or given, it stays 0).",
+                and raised to their hard value; a core file the kernel would write where \
+                the envelope lets it, which is nowhere: the monitor opens what is written. (With several domains, and \
+                once files were taken or given, the limit stays 0 all the same.)",
             calls: &[
                 setsid,
                 setgroups,

@@ -204,6 +204,8 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
     let one = |n: usize| u32::try_from(int(n)).map(Targets::One).map_err(|_| Errno::INVAL);
     let (targets, signal) = match asker.number {
         Sysno::kill => (targets(asker, int(0))?, int(1)),
+        // Nobody has such a number; what else is wrong with the call is said first.
+        Sysno::rt_sigqueueinfo if int(0) <= 0 => return Ok(Answer::Continue),
         Sysno::tkill | Sysno::rt_sigqueueinfo => (one(0)?, int(1)),
         Sysno::tgkill | Sysno::rt_tgsigqueueinfo => (one(0)?, int(2)),
         // Where several domains were known from the start, the kernel says this.
@@ -344,11 +346,11 @@ pub(super) fn tune(asker: Asker<'_>) -> CallResult {
         }
         _ => (int(0), perm::process::SETSCHED),
     };
-    if pid == 0 {
+    // The caller, or nobody, which each call says in its own way.
+    if pid <= 0 {
         return Ok(Answer::Continue);
     }
     let target = attach::Tracee::to_tune(asker, pid);
-    let pid = u32::try_from(pid).map_err(|_| Errno::SRCH)?;
-    allow(asker, &Targets::One(pid), requested)?;
+    allow(asker, &Targets::One(pid.unsigned_abs()), requested)?;
     attach::tune(asker, target?)
 }

@@ -20,7 +20,7 @@ use supervisor::address::Address;
 
 /// As much as one call sends on a program's behalf; a stream's sender goes on with the rest.
 const MOST_DATA: usize = 1 << 20;
-/// `UIO_MAXIOV` of `linux/uio.h`.
+/// `UIO_MAXIOV` of `linux/uio.h`, which bounds messages, too.
 const MOST_PIECES: u64 = 1024;
 /// Control messages are small; `optmem_max` bounds them in the kernel, too.
 const MOST_CONTROL: u64 = 4096;
@@ -37,6 +37,8 @@ struct Header {
 
 /// Size of `struct msghdr`, and where `struct mmsghdr` keeps the length sent.
 const HEADER: usize = 56;
+/// Size of `struct mmsghdr`.
+const MESSAGE: u64 = 64;
 
 pub(super) fn sendto(asker: SocketAsker<'_>) -> CallResult {
     let args = &asker.caller.call.args;
@@ -53,17 +55,25 @@ pub(super) fn sendmsg(asker: SocketAsker<'_>) -> CallResult {
     Ok(Answer::Return(sent as i64))
 }
 
-/// Sends the first message only, which sendmmsg may do; the program sends the rest with another
-/// call.
+/// Sends messages until one cannot be sent; if it is not the first, the caller is told how many
+/// were.
 pub(super) fn sendmmsg(asker: SocketAsker<'_>) -> CallResult {
-    let at = asker.caller.call.args[1];
-    if asker.caller.call.args[2] == 0 {
+    let [_, table, count, ..] = asker.caller.call.args;
+    let count = u64::from(count as u32).min(MOST_PIECES);
+    if count == 0 {
         Socket::of(asker, asker.caller.int(0))?;
-        return Ok(Answer::Return(0));
     }
-    let sent = one(asker, at, asker.caller.int(3))?;
-    asker.caller.put(at + HEADER as u64, &(sent as u32).to_ne_bytes())?;
-    Ok(Answer::Return(1))
+    for n in 0..count {
+        let at = table.wrapping_add(n * MESSAGE);
+        let sent = one(asker, at, asker.caller.int(3))
+            .and_then(|sent| asker.caller.put(at + HEADER as u64, &(sent as u32).to_ne_bytes()));
+        match sent {
+            Err(error) if n == 0 => return Err(error),
+            Err(_) => return Ok(Answer::Return(n as i64)),
+            Ok(()) => {}
+        }
+    }
+    Ok(Answer::Return(count as i64))
 }
 
 fn one(asker: SocketAsker<'_>, at: u64, flags: i32) -> Result<usize> {

@@ -1,6 +1,7 @@
 //! Seccomp user notification: receive a trapped call, answer it (seccomp_unotify(2)).
 #![allow(unsafe_code)]
 
+use super::closing;
 use crate::one_cpu;
 use rustix::io::{Errno, Result};
 use std::{
@@ -103,17 +104,24 @@ impl Listener {
         self.send(libc::seccomp_notif_resp { id, val, error, flags: 0 })
     }
 
-    /// Gives the caller a duplicate of `fd` at the lowest free number, and ends the call with that
-    /// number.
-    pub fn hand_over(&self, call: &Notification, fd: BorrowedFd<'_>, cloexec: bool) -> Result<()> {
+    /// Gives the caller `fd` at the lowest free number, and ends the call with that number. Where
+    /// both sides wake each other (since Linux 6.6), the caller has the only descriptor by then:
+    /// when it closes a file, locks go, watches are told, and what was written can be executed.
+    pub fn hand_over(&self, call: &Notification, fd: OwnedFd, cloexec: bool) -> Result<()> {
+        // The caller may be gone, or have closed it already.
         if self.on_one_cpu.load(Ordering::Relaxed) {
-            one_cpu::hand_over(self, call, fd, cloexec)
+            let given = one_cpu::give(self, call, fd.as_fd(), cloexec);
+            closing::close(fd);
+            self.send_result(call.id, given.map(i64::from))
         } else {
-            self.send_fd(call.id, fd, cloexec)
+            let sent = self.send_fd(call.id, fd.as_fd(), cloexec);
+            closing::close(fd);
+            sent.or_else(|error| self.send_result(call.id, Err(error)))
         }
     }
 
-    /// The same in one step, wherever that wakes the caller.
+    /// Gives the caller a duplicate of `fd` at the lowest free number, and ends the call with that
+    /// number, in one step.
     pub fn send_fd(&self, id: u64, fd: BorrowedFd<'_>, cloexec: bool) -> Result<()> {
         self.add_fd(&libc::seccomp_notif_addfd {
             id,

@@ -319,13 +319,6 @@ pub(crate) const KNOWN: &[Known] = &[
         },
     },
     Known {
-        calls: &["sendmmsg"],
-        native: "the number of all messages",
-        dewar: "1",
-        reason: "The monitor sends the first, as the call may; programs send the rest by another call.",
-        is: |it| is_success(&it.native) && it.dewar == "1",
-    },
-    Known {
         calls: &["open", "openat", "openat2"],
         native: "`EOPNOTSUPP`, of a file without a name in `/proc`",
         dewar: "`EACCES`",

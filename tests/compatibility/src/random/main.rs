@@ -8,8 +8,6 @@
 mod difference;
 mod grammar;
 mod known;
-#[path = "../suites/list.rs"]
-mod list;
 mod mended;
 mod page;
 mod performer;

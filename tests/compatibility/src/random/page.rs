@@ -1,7 +1,7 @@
 //! `docs/compatibility.md`, made from the lists of what may differ and from the results that are
 //! kept.
 
-use crate::{known::KNOWN, list};
+use crate::known::KNOWN;
 use std::path::Path;
 
 /// The page.
@@ -27,15 +27,22 @@ fn cells(line: &str) -> Vec<String> {
 }
 
 fn suites() -> String {
-    let mut text = SUITES.to_owned() + &table("suites/results.tsv", cells);
-    if !list::KNOWN.is_empty() {
-        text += "\n| suite | case | under | why it differs |\n|---|---|---|---|\n";
-    }
-    for known in list::KNOWN {
-        let under = if known.in_open { "`open` and `workspace`" } else { "`workspace`" };
-        text += &format!("| {} | `{}` | {under} | {} |\n", known.suite, known.case, known.reason);
-    }
-    text
+    let known = table("suites/known.tsv", |line| {
+        let under = |cell: String| match cell.as_str() {
+            "open" => "`open` and `workspace`".to_owned(),
+            _ => format!("`{cell}`"),
+        };
+        let cell = |(n, cell)| match n {
+            1 => format!("`{cell}`"),
+            2 => under(cell),
+            _ => cell,
+        };
+        cells(line).into_iter().enumerate().map(cell).collect()
+    });
+    format!(
+        "{SUITES}{}\n| suite | case | under | why it differs |\n|---|---|---|---|\n{known}",
+        table("suites/results.tsv", cells)
+    )
 }
 
 fn matrix() -> String {

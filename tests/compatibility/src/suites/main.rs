@@ -1,5 +1,5 @@
 //! Test suites of others, natively and under Dewar: what passes natively passes under profile
-//! `open` in both modes, and under `workspace`, but for what `list` names.
+//! `open` in both modes, and under `workspace`, but for what `known.tsv` names.
 //!
 //! `DEWAR_SUITES=all` runs them whole (`make compatibility`); else some have a quick part. With
 //! `DEWAR_WRITE_PAGE=1` how many cases passed is kept in `results.tsv`, of which
@@ -9,7 +9,6 @@
 mod done;
 mod keeper;
 mod known;
-mod list;
 mod stage;
 mod suite;
 

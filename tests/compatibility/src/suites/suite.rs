@@ -11,7 +11,7 @@ pub(crate) struct Suite {
     pub(crate) script: &'static str,
     /// What is to be done beforehand, natively.
     pub(crate) before: &'static str,
-    /// It starts in a copy of what `scripts/suite-sources` has built of this package.
+    /// It starts in a copy of what `scripts/suite-sources` has built by this name.
     pub(crate) source: Option<&'static str>,
     /// It has one that is run by `make test`.
     pub(crate) has_quick_part: bool,
@@ -66,35 +66,39 @@ pub(crate) const SUITES: &[Suite] = &[
         has_quick_part: false,
         run_by: &[Who::Root, Who::User],
     },
-    of_debian(
+    of_others(
         "coreutils",
         concat!(include_str!("automake.sh"), include_str!("coreutils.sh")),
         &[Who::Root, Who::User],
     ),
-    of_debian(
+    of_others(
         "findutils",
         concat!(include_str!("automake.sh"), include_str!("findutils.sh")),
         &[Who::Root, Who::User],
     ),
-    of_debian(
+    of_others("ltp", include_str!("ltp.sh"), &[Who::User]),
+    of_others("nix", include_str!("crate.sh"), &[Who::Root, Who::User]),
+    of_others("pjdfstest", include_str!("pjdfstest.sh"), &[Who::Root, Who::User]),
+    of_others("tokio", include_str!("crate.sh"), &[Who::Root, Who::User]),
+    of_others(
         "jq",
         concat!(include_str!("automake.sh"), include_str!("jq.sh")),
         &[Who::Root, Who::User],
     ),
-    of_debian("nodejs", include_str!("nodejs.sh"), &[Who::Root, Who::User]),
-    of_debian("perl", include_str!("perl.sh"), &[Who::Root, Who::User]),
-    of_debian("postgresql-15", include_str!("postgresql.sh"), &[Who::User]),
-    of_debian("redis", include_str!("redis.sh"), &[Who::User]),
-    of_debian("sqlite3", include_str!("sqlite3.sh"), &[Who::User]),
-    of_debian("tar", include_str!("tar.sh"), &[Who::Root, Who::User]),
-    of_debian("zlib", include_str!("zlib.sh"), &[Who::Root, Who::User]),
+    of_others("nodejs", include_str!("nodejs.sh"), &[Who::Root, Who::User]),
+    of_others("perl", include_str!("perl.sh"), &[Who::Root, Who::User]),
+    of_others("postgresql-15", include_str!("postgresql.sh"), &[Who::User]),
+    of_others("redis", include_str!("redis.sh"), &[Who::User]),
+    of_others("sqlite3", include_str!("sqlite3.sh"), &[Who::User]),
+    of_others("tar", include_str!("tar.sh"), &[Who::Root, Who::User]),
+    of_others("zlib", include_str!("zlib.sh"), &[Who::Root, Who::User]),
 ];
 
-/// The suite of a Debian package's own source.
-const fn of_debian(name: &'static str, script: &'static str, run_by: &'static [Who]) -> Suite {
+/// The suite of what `scripts/suite-sources` has fetched and built.
+const fn of_others(name: &'static str, script: &'static str, run_by: &'static [Who]) -> Suite {
     Suite {
         name,
-        packages: "apt, and what `scripts/suite-sources` has built",
+        packages: "what `scripts/suite-sources` builds",
         script,
         before: "",
         source: Some(name),

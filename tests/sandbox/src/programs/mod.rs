@@ -1,6 +1,7 @@
 //! Programs that people use.
 
 mod build;
+mod calls;
 mod coreutils;
 mod everyday;
 mod git;
@@ -21,4 +22,5 @@ pub(crate) const CASES: &[&[crate::Case]] = &[
     languages::CASES,
     sqlite::CASES,
     text::CASES,
+    calls::CASES,
 ];
