@@ -6,10 +6,12 @@ use crate::{
 };
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, ErrorKind, Read as _},
+    net::TcpListener,
     os::unix::fs::PermissionsExt as _,
     path::Path,
-    process::{Child, Stdio},
+    process::{Child, ChildStdout, Stdio},
+    time::Duration,
 };
 use test_support::copy_program;
 
@@ -91,6 +93,15 @@ fn a_profile_is_not_changed_where_the_running_sandbox_refuses_what_would_be_in_i
     assert_eq!(fs::read_to_string(&profile).unwrap(), "extends = \"workspace\" # mine\n");
 }
 
+/// Somebody who hears the questions of the run `it`, one on a line.
+fn hear(home: &Home) -> (Child, BufReader<ChildStdout>) {
+    let mut events =
+        home.command(&[], &["ask", "it", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(events.stdout.take().unwrap());
+    lines.read_line(&mut String::new()).unwrap();
+    (events, lines)
+}
+
 /// Two calls that the same line would grant, both asked about when `answer` is given to the one
 /// that writes. What was said, and the run, whose other question may still be open.
 fn with_two_questions(home: &Home, answer: &str) -> (Child, String) {
@@ -99,11 +110,7 @@ fn with_two_questions(home: &Home, answer: &str) -> (Child, String) {
     let run = ["run", "--no-daemon", "--ask", "--name", "it", "--", "sh", "-c", script];
     let run = home.command(&[], &run).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     home.say_soon(&["ask", "it", "--list"], "no question");
-    let mut events =
-        home.command(&[], &["ask", "it", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
-    // From then on, somebody hears.
-    let mut lines = BufReader::new(events.stdout.take().unwrap());
-    lines.read_line(&mut String::new()).unwrap();
+    let (mut events, mut lines) = hear(home);
     fs::write(home.path().join("work/go"), "").unwrap();
     let mut number = 0;
     for _ in 0..2 {
@@ -148,4 +155,48 @@ fn what_is_given_to_the_run_passes_all_that_the_same_line_grants() {
     run.wait().unwrap();
     let notes = fs::read_to_string(home.path().join("notes.txt")).unwrap();
     assert_eq!((notes.as_str(), mode_of_notes(&home)), ("these are notesmore\n", 0o640));
+}
+
+#[test]
+fn a_connection_that_passed_once_is_revoked_with_all_others() {
+    let home = Home::new();
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = service.local_addr().unwrap().port();
+    let profile = home.path().join("other.toml");
+    let text_of = "extends = \"workspace\"\n[network]\nconnect = [\"192.0.2.1:1\"]\n";
+    fs::write(&profile, text_of).unwrap();
+    let script = format!(
+        "until [ -e go ]; do sleep 0.1; done; exec 3<>/dev/tcp/127.0.0.1/{port}; read -u 3"
+    );
+    let profile = profile.display().to_string();
+    let run = [
+        "run",
+        "--no-daemon",
+        "--ask",
+        "--name",
+        "it",
+        "-p",
+        &profile,
+        "--",
+        "bash",
+        "-c",
+        &script,
+    ];
+    let mut run = home.command(&[], &run).stdout(Stdio::null()).spawn().unwrap();
+    home.say_soon(&["ask", "it", "--list"], "no question");
+    let (mut events, mut lines) = hear(&home);
+    fs::write(home.path().join("work/go"), "").unwrap();
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    let question = &serde_json::from_str::<serde_json::Value>(&line).unwrap()["question"];
+    let answer = format!("{}=once", question["id"]);
+    home.say(&["ask", "it", "--answer", &answer]);
+    let (mut connection, _) = service.accept().unwrap();
+    home.say_soon(&["revoke", "it", "--net", &format!("127.0.0.1:{port}")], "complete");
+    connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let ended = connection.read(&mut [0]).map_err(|error| error.kind());
+    assert!(matches!(ended, Ok(0) | Err(ErrorKind::ConnectionReset)), "{ended:?}");
+    run.wait().unwrap();
+    events.kill().unwrap();
+    events.wait().unwrap();
 }
