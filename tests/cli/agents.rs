@@ -317,7 +317,7 @@ fn codex_does_not_choose_what_its_commands_may_change() {
     assert_eq!(account.dewar(&["init", "codex"]).status, 0);
     let agreed = ["--profile", "dewar", "--dangerously-bypass-hook-trust"];
     let ran = came(&mut account.plain(&[&CODEX[..], &agreed].concat()));
-    assert!(ran.contains("--workspace") && ran.contains("done"), "{ran}");
+    assert!(ran.contains(" init exec ") && ran.contains("done"), "{ran}");
     assert!(!account.path("OUTSIDE").exists(), "{ran}");
 }
 

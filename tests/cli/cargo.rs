@@ -89,6 +89,8 @@ fn a_projects_configuration_leads_cargo_not_into_its_home() {
         ("[build]\ntarget-dir = 'link/registry/src'", "leads into ~/.cargo"),
         ("[build]\ntarget-dir = 'HOME/.cargo/registry'", "leads into ~/.cargo"),
         ("[build]\nbuild-dir = '{cargo-cache-home}/b'", "leads into ~/.cargo"),
+        ("[build]\nbuild-dir = '{workspace-root}/../.cargo/registry'", "Cargo alone can tell"),
+        ("[build]\nbuild-dir = 'HOME/{workspace-path-hash}/../../.cargo'", "Cargo alone can tell"),
         ("[install]\nroot = \"HOME/\\u002ecargo\"", "leads into ~/.cargo"),
         ("include = 'more.toml'", "more.toml:2: the alias `clippy`"),
         ("include = [{ path = 'more.toml', optional = true }]", "more.toml:2: the alias `clippy`"),
@@ -149,6 +151,21 @@ fn below_the_workspace_nothing_is_read_that_leads_cargo_into_its_home() {
     }
     account.green(&profile, &["sh", "-c", "cd good && cargo say"]);
     account.green(&profile, &["cargo", "build", "--offline"]);
+}
+
+#[test]
+fn a_place_for_what_cargo_builds_that_a_run_writes_itself_leads_it_not_into_its_home() {
+    let mut account = Account::new(None);
+    let [profile, _] = toolchain(&mut account);
+    account.write(SOURCE, "fn f() {}");
+    account.write("work/sub/Cargo.toml", MANIFEST);
+    account.write("work/sub/src/main.rs", "fn main() {}\n");
+    let config = "[build]\nbuild-dir = \"{workspace-root}/../../.cargo/registry\"";
+    let led = format!("cd sub && mkdir .cargo && echo '{config}' > .cargo/config.toml && cargo ");
+    account.green(&profile, &["sh", "-c", &(led + "clean && cargo build --offline")]);
+    assert!(account.path(SOURCE).exists(), "the sources are removed");
+    assert!(!account.path(".cargo/registry/debug").exists(), "Cargo builds among the sources");
+    assert!(account.path("work/sub/target/debug/p").exists());
 }
 
 #[test]

@@ -184,3 +184,19 @@ fn whoever_may_exchange_the_program_that_enters_a_domain_is_named_at_the_start_a
     let said = home.say(&["learn", "-p", "cargo", "-o", "-", "--", "true"]);
     assert!(!said.err.contains("WARNING"), "{}", said.err);
 }
+
+#[test]
+fn a_loader_that_enters_a_domain_starts_its_program() {
+    let home = Home::new();
+    let loaders = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
+    let loader = loaders.into_iter().find(|loader| Path::new(loader).exists()).unwrap();
+    let file = fs::canonicalize(loader).unwrap();
+    let profile = format!("extends = 'workspace'\n[domains.other]\nexec = [{file:?}]\n");
+    fs::write(home.work().join("own.toml"), profile).unwrap();
+    for variable in ["TMPDIR=/tmp", "LD_DEBUG=all", "A=b"] {
+        let script = format!("{variable} {loader} /usr/bin/echo works");
+        let run = ["run", "--no-daemon", "-p", "./own.toml", "--", "sh", "-c", &script];
+        let said = home.say(&run);
+        assert_eq!((said.status, &*said.out), (0, "works\n"), "{variable}: {}", said.err);
+    }
+}

@@ -68,7 +68,7 @@ fn what_a_profile_names_to_be_read_is_guarded_like_the_rest() {
 }
 
 #[test]
-fn who_writes_a_file_where_programs_outside_look_is_not_granted_the_directory() {
+fn where_programs_outside_look_nothing_is_learned() {
     let home = Home::new();
     let script = "cd; for name in .config/autostart .local/bin .vim .mine; do mkdir -p $name; \
                   for file in notes 4711 a b c d; do echo x > $name/$file; done; done";
@@ -77,8 +77,13 @@ fn who_writes_a_file_where_programs_outside_look_is_not_granted_the_directory() 
     let has = |value: &str| granted.iter().any(|it| *it == ("files.write".into(), value.into()));
     assert!(has("${home}/.mine/"), "{granted:?}");
     for name in [".config/autostart", ".local/bin", ".vim"] {
-        assert!(has(&format!("${{home}}/{name}/notes")), "{granted:?}");
-        assert!(has(&format!("${{home}}/{name}/4711")), "{granted:?}");
+        assert!(!granted.iter().any(|(_, value)| value.contains(name)), "{granted:?}");
+        assert!(!home.path().join(name).join("notes").exists(), "{name}");
+    }
+    let alone = "cd; for name in .bash_aliases .gitconfig x.desktop; do echo x > $name; done";
+    home.say(&["learn", "--merge", "--", "bash", "-c", alone]);
+    for name in [".bash_aliases", ".gitconfig", "x.desktop"] {
+        assert!(!home.profile().contains(name) && !home.path().join(name).exists(), "{name}");
     }
     let plant = "cd; for name in .config/autostart .local/bin .vim; do echo x > $name/more; done";
     home.say(&["run", "--no-daemon", "-p", "./dewar.toml", "--", "bash", "-c", plant]);

@@ -126,3 +126,56 @@ fn what_gits_configuration_names_is_kept_or_reported() {
     let names = ["my/hooks/pre-commit", ".git/config", ".gitconfig"];
     assert_eq!(made_under_profile(&home, &names), [".gitconfig"], "{}", home.profile());
 }
+
+#[test]
+fn what_programs_outside_execute_in_a_home_is_named_in_full() {
+    let home = Home::new();
+    for directory in [".local/bin", ".config/kitty", ".config/systemd/user", "proj/.git/hooks"] {
+        fs::create_dir_all(home.path().join(directory)).unwrap();
+    }
+    let names = [
+        ".local/bin/ls",
+        ".config/kitty/kitty.conf",
+        ".config/systemd/user/sync.service",
+        ".bash_aliases",
+        ".xsessionrc",
+    ];
+    for name in names {
+        let script = format!("echo evil > ~/{name}");
+        home.say(&["run", "--no-daemon", "-p", "workspace", "--", "sh", "-c", &script]);
+        let whole = home.path().join(name).display().to_string();
+        let explained = home.say(&["explain"]).out;
+        assert!(explained.contains("outside, it would be for"), "{name}: {explained}");
+        let directory = whole.rsplit_once('/').unwrap().0;
+        assert!(!explained.contains(&format!("{directory}\"]")), "{name}: {explained}");
+        let said = home.say(&["allow", "--all", "--write", "dewar.toml"]);
+        assert!(said.status == 1 && said.out.contains("name it in full"), "{name}: {}", said.out);
+        assert!(!home.work().join("dewar.toml").exists(), "{name}");
+        let said = home.say(&["allow", &whole, "--write", "own.toml"]);
+        assert!(said.status == 0 && said.out.contains("UNGUARDED: "), "{name}: {}", said.out);
+        assert!(!said.out.contains("or grant"), "{name}: {}", said.out);
+    }
+    // A directory with a repository in it is not offered for another name.
+    let script = "echo x > ~/proj/Makefile";
+    home.say(&["run", "--no-daemon", "-p", "workspace", "--", "sh", "-c", script]);
+    let explained = home.say(&["explain"]).out;
+    assert!(explained.contains("proj/Makefile\"]"), "{explained}");
+    assert!(!explained.contains("proj\"]"), "{explained}");
+}
+
+#[test]
+fn dewars_own_places_are_its_own_wherever_a_variable_leads() {
+    let home = Home::new();
+    let state = home.path().join(".local/state");
+    fs::create_dir_all(state.join("dewar/trust")).unwrap();
+    let text =
+        "extends = 'workspace'\nfiles.write = ['${home}/.local/state/', '${home}/.cache/']\n";
+    fs::write(home.path().join("own.toml"), text).unwrap();
+    let script = "echo x > ~/.local/state/other; echo x > ~/.local/state/dewar/trust/x.json; \
+                  mkdir -p ~/.cache/dewar ~/.local/state/dewar-propose";
+    let said = home.say(&["run", "--no-daemon", "-p", "../own.toml", "--", "sh", "-c", script]);
+    assert!(state.join("other").exists(), "{}", said.err);
+    for kept in [".local/state/dewar/trust/x.json", ".cache/dewar", ".local/state/dewar-propose"] {
+        assert!(!home.path().join(kept).exists(), "{kept}: {}", said.err);
+    }
+}

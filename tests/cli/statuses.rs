@@ -1,8 +1,10 @@
 //! Exit statuses, of every command and of every program, as their help texts say: wrong use is 2
 //! everywhere, and said in the same way.
 
-use super::{Said, dewar_in, help};
+use super::{Said, account::Account, dewar_in, help};
 use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Command, Stdio},
 };
@@ -123,4 +125,21 @@ fn what_goes_well_is_0_and_what_does_not_is_as_the_help_says() {
         let said = dewar_in(place, &words.split(' ').collect::<Vec<&str>>());
         assert_eq!(said.status, status, "{words}: {}", said.err);
     }
+}
+
+#[test]
+fn a_journal_that_one_may_not_look_for_is_not_said_to_be_missing() {
+    let account = Account::new(rustix::process::geteuid().is_root().then_some(61_235));
+    account.bring("dewar-daemon");
+    let audit = || account.dewar(&["audit"]);
+    assert!(audit().err.contains("there is no journal"), "{}", audit().err);
+    let state = account.path(".local/state/dewar/daemon");
+    fs::create_dir_all(&state).unwrap();
+    account.give();
+    let mode = |mode| fs::set_permissions(&state, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o000);
+    let came = audit();
+    mode(0o700);
+    assert!(came.status == 125 && came.err.contains("Permission denied"), "{}", came.err);
+    assert!(!came.err.contains("there is no journal"), "{}", came.err);
 }

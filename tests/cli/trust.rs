@@ -276,7 +276,8 @@ fn what_a_profile_would_grant_is_told_in_words() {
         "repo/dewar.toml",
         "description = 'mine'\nextends = 'workspace'\n[files]\nwrite = ['${home}/.m2']\nread = ['${home}/.ssh']\n\
          [network]\nconnect = ['example.org:443', '*:53/udp']\n[domains.git]\nexec = ['/usr/bin/git']\n\
-         files.exec = ['/srv/tools']\nnetwork.connect = ['github.com:443']\n[env]\nset = { LD_PRELOAD = '/x.so' }\n",
+         files.exec = ['/srv/tools']\nnetwork.connect = ['github.com:443']\n[domains.other]\n\
+         exec = ['/usr/bin/cat']\nfiles.exec = ['/srv/tools']\n[env]\nset = { LD_PRELOAD = '/x.so' }\n",
     );
     let said = home.say(&["trust"]);
     for line in [
@@ -286,6 +287,7 @@ fn what_a_profile_would_grant_is_told_in_words() {
         "may reach example.org:443",
         "may reach *:53/udp",
         "may also (domain git) read and execute /srv/tools",
+        "may also (domain other) read and execute /srv/tools",
         "may reach (domain git) github.com:443",
         "sets LD_PRELOAD=/x.so",
     ] {

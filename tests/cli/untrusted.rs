@@ -219,6 +219,35 @@ fn an_agent_is_not_set_up_by_a_link_of_the_projects() {
     assert!(fs::read_dir(home.path("other")).unwrap().next().is_none());
 }
 
+#[test]
+fn what_an_agents_rule_lets_out_of_its_sandbox_takes_no_options() {
+    let home = Home::new();
+    assert_eq!(home.say(&["init", "codex"]).status, 0);
+    let rules = fs::read_to_string(home.path(".codex/rules/dewar.rules")).unwrap();
+    let (_, pattern) = rules.split_once("pattern = ").unwrap();
+    let pattern: Vec<String> =
+        serde_json::from_str(&pattern[..=pattern.find(']').unwrap()]).unwrap();
+    let fixed: Vec<&str> = pattern[1..].iter().map(String::as_str).collect();
+    let call = |more: &[&str]| home.say(&[&fixed[..], more].concat());
+    let (work, top) = (home.path("repo"), home.path("").display().to_string());
+    let work = work.to_str().unwrap();
+    let said = call(&[work, "echo fine; cat ../notes.txt"]);
+    assert!(said.out == "fine\n" && said.status != 0, "{}{}", said.out, said.err);
+    for more in [
+        &["--enforce", "off", "--allow-degraded", "--", "cat", "../notes.txt"][..],
+        &["--workspace", &top, "--", "cat", "../notes.txt"],
+        &[work, "--enforce", "off", "--", "cat", "../notes.txt"],
+        &[work, "cat ../notes.txt", "--enforce=off"],
+        &["-p", "build", work, "cat ../notes.txt"],
+        &[&top, "cat notes.txt"],
+        &["..", "cat ../notes.txt"],
+        &["/", "cat notes.txt"],
+    ] {
+        let said = call(more);
+        assert!(said.status == 2 && said.out.is_empty(), "{more:?}: {}{}", said.out, said.err);
+    }
+}
+
 /// A policy that is compiled once more, for what programs propose or somebody gives, keeps it so.
 #[test]
 fn a_run_shades_its_profile_in_no_policy_that_it_gets() {

@@ -30,7 +30,11 @@ pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<()> {
     let place = place(args.system)?;
     flush(&place);
     let path = place.journal();
-    if !path.exists() {
+    let there = path.try_exists().with_context(|| {
+        let whose = if args.system { "; root reads that of all users" } else { "" };
+        format!("cannot look for the journal `{}`{whose}", path.display())
+    })?;
+    if !there {
         bail!(
             "there is no journal at `{}`: runs that use a `dewar daemon` fill it",
             path.display()

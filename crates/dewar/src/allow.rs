@@ -14,6 +14,7 @@ use crate::{
     names::is_name_of,
     proposal::{Proposal, beside, named_hosts, of_file},
     run::{Denial, Journal, RunRecord, Unseen},
+    shell::{self, quoted},
     so_far::so_far,
     trust,
     words::denied,
@@ -166,9 +167,9 @@ fn chosen<'a>(
 ) -> anyhow::Result<Vec<&'a Denial>> {
     let denials = &record.denials;
     if denials.is_empty() && (!args.all && wanted.objects.is_empty() || unseen.is_empty()) {
-        let named = unseen
-            .first()
-            .map(|it| format!("; `dewar allow {}` lets it see that", visible(&it.record.object)));
+        let named = unseen.first().map(|it| {
+            format!("; `dewar allow {}` lets it see that", quoted(&visible(&it.record.object)))
+        });
         let command = visible(&record.command.join(" "));
         let told = named.unwrap_or_else(|| not_seen(record, &wanted.objects));
         bail!(Usage(format!("`{command}` was denied nothing{told}")));
@@ -330,7 +331,7 @@ fn change(
         return Ok(true);
     }
     let Some(target) = target else {
-        let what = visible(&args.what.join(" ")) + if args.all { " --all" } else { "" };
+        let what = visible(&shell::command(&args.what)) + if args.all { " --all" } else { "" };
         writeln!(
             text,
             "`{}` is a shipped profile. To write one of your own that extends it:\n  dewar allow {} --write dewar.toml",
@@ -348,10 +349,10 @@ fn change(
         edit.own_loopback();
     }
     target.write(&edit.text(), Author::Allow)?;
-    let file = target.path.display();
+    let file = visible(&target.path.to_string_lossy());
     let (done, how) = match target.before {
         Some(_) => ("changed", String::new()),
-        None => ("written", format!("; use it by `-p {file}`")),
+        None => ("written", format!("; use it by `-p {}`", quoted(&file))),
     };
     writeln!(text, "{file} {done}{how}; `dewar allow --undo` takes it back")?;
     if let Some(told) = trust::untrusted(&target.path, &edit.text()) {

@@ -1,7 +1,7 @@
 //! Entries of directories that a run sees nothing of: the kernel lets none be made, renamed or
 //! removed there, whatever is granted of the entry itself.
 
-use crate::{fitting::Fitting, names::is_name_of};
+use crate::{fitting::Fitting, guarded::holds_guarded, names::is_name_of};
 use learn::{Access, Judge, Line, Scope};
 use monitor::visible;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,8 @@ pub(crate) fn made_first(line: &Line, old: &Judge, scope: &Scope) -> Option<Stri
         return Some("the directory is made before the run, where `mkdir` without -p fails".into());
     }
     // All of a home, nobody should grant for one name.
-    let directory = path.parent().filter(|directory| !scope.is_wide(directory));
+    let is_own = |directory: &&Path| !scope.is_wide(directory) && !holds_guarded(directory, scope);
+    let directory = path.parent().filter(is_own);
     let instead = directory.map_or_else(String::new, |directory| {
         let slash = if directory.exists() { "" } else { "/" };
         format!(", or grant {}{slash}", visible(&scope.text(directory)))

@@ -284,7 +284,7 @@ fn tell_group(
     row(text, layout, "why", &record.reason)?;
     record.rules.iter().try_for_each(|rule| row(text, layout, "rule", rule))?;
     denial.profile_rules.iter().try_for_each(|rule| row(text, layout, "profile", rule))?;
-    if let Some(guarded) = guarded(denial) {
+    if let Some(guarded) = guarded(denial, &run.scope) {
         row(text, layout, "guard", &guarded.why())?;
         let freed = named.filter_map(|(_, it)| run.lines(it)).collect::<Vec<_>>();
         return row(text, layout, "in a profile", &freed.join(", and "));
@@ -362,9 +362,10 @@ fn tell_denial(
         // No line of a profile would help: amendments are stronger.
         return Ok(());
     }
-    if let Some(guarded) = guarded(denial) {
+    if let Some(guarded) = guarded(denial, &told.scope) {
         line("guard", &guarded.why())?;
-        line("in a profile", told.lines(denial).unwrap_or_default())?;
+        let lines = told.lines(denial).map(str::to_owned).or_else(|| made_first(denial));
+        line("in a profile", &lines.unwrap_or_default())?;
         let workspace = told.run.variables.as_ref().map_or(Path::new("/"), |it| &it.workspace);
         return line("or", &guarded.instead(workspace).unwrap_or_default());
     }

@@ -5,7 +5,7 @@ use crate::{
     amend::literal,
     entries::GIT,
     fitting::{Fitting, access},
-    run::{Denial, guarded_for},
+    run::{Denial, executed_for, guarded_for},
 };
 use learn::{Judge, Line, Scope, What};
 use monitor::{Record, visible};
@@ -40,11 +40,11 @@ impl<'a> Guarded<'a> {
     }
 
     /// The same where another line of the profile keeps such a name from being changed, or none
-    /// grants it.
-    pub(crate) fn otherwise(denial: &'a Denial) -> Option<Self> {
+    /// grants it; outside of the workspace, also a name that a guard only tells of.
+    pub(crate) fn otherwise(denial: &'a Denial, scope: &Scope) -> Option<Self> {
         let record = &denial.record;
         let need = learn::need(&access(record), &record.missing)?;
-        let runs = guarded_for(Path::new(&record.object), record.tclass != "dir")?;
+        let runs = executed_for(Path::new(&record.object), record.tclass != "dir", scope)?;
         let is_changed = matches!(need.what, What::Write(_));
         is_changed.then_some(Self { object: &record.object, runs: Some(runs) })
     }
@@ -125,7 +125,7 @@ pub(crate) fn frees(line: &Line, judge: &Judge, scope: &Scope) -> Option<String>
         return None;
     }
     let path = scope.path(line.value.strip_suffix(WITH_LOCK).unwrap_or(&line.value))?;
-    match guarded_for(&path, true) {
+    match executed_for(&path, true, scope) {
         Some(runs) => Some(format!("UNGUARDED: outside, it is for {runs}")),
         None if judge.rights(&path.join(GIT).join("hooks"), line.domain.as_deref()).write
             && path.join(GIT).exists() =>
@@ -137,6 +137,14 @@ pub(crate) fn frees(line: &Line, judge: &Judge, scope: &Scope) -> Option<String>
             format!("UNGUARDED: all in {shown} that programs outside trust: hooks, settings, instructions")
         }),
     }
+}
+
+/// Whether a directory holds names that programs outside trust: nobody grants all of it for another
+/// one.
+pub(crate) fn holds_guarded(directory: &Path, scope: &Scope) -> bool {
+    executed_for(directory, false, scope).is_some()
+        || learn::holds_trusted(directory)
+        || directory.join(GIT).exists()
 }
 
 /// Why a run may not change what it was denied, or make something in it, whatever its profile

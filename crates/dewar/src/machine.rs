@@ -57,17 +57,17 @@ fn of_machine(workspace: PathBuf, home: PathBuf, tmp: PathBuf) -> anyhow::Result
         private_network: true,
         registries: registries(&workspace, &home, &paths),
         workspace,
-        home,
         shares_memory: false,
         tmp,
         user: std::env::var("USER").unwrap_or_default(),
         nameservers: nameservers(),
         confidential: confidential()?,
-        kept: kept(&paths),
+        kept: kept(&home, &paths),
         fixed: Vec::new(),
         led: Vec::new(),
         misleading: Vec::new(),
         mounted: mounted()?,
+        home,
     })
 }
 
@@ -142,20 +142,27 @@ fn add_confidential(directory: &Path, all: &mut Vec<PathBuf>) {
 
 /// Where Dewar keeps what it believes later: compiled plugins with the key that vouches for them,
 /// records of runs, the state and the sockets of daemons; and where programs propose something.
-fn kept(paths: &RealPaths) -> Vec<PathBuf> {
-    let places = [runs::cache_directory(), runs::state_directory()];
-    let places = places.into_iter().flatten().map(|place| place.join("dewar"));
-    let mut all: Vec<PathBuf> = places.collect();
+/// What is elsewhere for this run, by a variable, is at its usual place for others.
+fn kept(home: &Path, paths: &RealPaths) -> Vec<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let usual =
+        [home.join(".cache"), home.join(".local/state"), format!("/run/user/{user}").into()];
+    let places = [runs::cache_directory(), runs::state_directory()].into_iter().flatten();
+    let mut all: Vec<PathBuf> = places.chain(usual).map(|place| place.join("dewar")).collect();
     all.extend(proposals().ok());
+    all.push(home.join(".local/state").join(PROPOSALS));
     for place in DaemonDirs::user().into_iter().chain([DaemonDirs::system()]) {
         all.extend([place.state, place.runtime]);
     }
     all.iter().map(|path| paths.existing_part(path)).collect()
 }
 
+/// The directory of these sockets.
+const PROPOSALS: &str = "dewar-propose";
+
 /// Where the sockets lie at which programs inside propose something.
 pub(crate) fn proposals() -> io::Result<PathBuf> {
-    Ok(real(&runs::state_directory()?.join("dewar-propose")))
+    Ok(real(&runs::state_directory()?.join(PROPOSALS)))
 }
 
 /// A path without links; of what does not exist, as far as it does.

@@ -35,6 +35,7 @@ mod run;
 mod schema;
 #[cfg(test)]
 mod screens;
+mod shell;
 mod so_far;
 mod top;
 mod trust;

@@ -237,7 +237,7 @@ impl<'a> Proposal<'a> {
                 |value| Line { domain: None, key: key.clone(), value, comment: comment.clone() };
             return Ok(links_to(place, Some(&fitting.variables)).into_iter().map(line).collect());
         }
-        if let Some(guarded) = Guarded::otherwise(denial).filter(|_| !is_named) {
+        if let Some(guarded) = Guarded::otherwise(denial, &fitting.scope).filter(|_| !is_named) {
             return Err(guarded.unnamed(&fitting.scope.workspace));
         }
         let scope = match is_named {

@@ -4,22 +4,39 @@ use crate::Scope;
 use profile::{GuardLevel, host_trusted};
 use std::path::Path;
 
-/// Directories of a home in which programs outside look for what they execute. What writes a file
-/// there is granted that file.
-fn executed() -> impl Iterator<Item = &'static str> {
+/// Places of a home in which programs outside look for what they execute, and who does. What writes
+/// a file there is granted that file.
+fn executed() -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = include_str!("../../../policy/guards/executed").lines();
-    lines.filter(|line| !line.starts_with('#')).filter_map(|line| line.split_whitespace().next())
+    let lines = lines.filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(' ')).map(|(place, who)| (place, who.trim()))
 }
 
 impl Scope {
-    /// Whether programs outside execute what lies in a directory, or do what it says.
+    /// Who outside executes what lies at a path, or does what it says, because of where that is in
+    /// the home.
+    #[must_use]
+    pub fn executes(&self, path: &Path) -> Option<&'static str> {
+        let mut all = executed();
+        all.find(|(place, _)| path.starts_with(self.home.join(place))).map(|(_, who)| who)
+    }
+
+    /// The same of a directory.
     pub(crate) fn is_executed(&self, directory: &Path) -> bool {
-        executed().any(|executed| directory.starts_with(self.home.join(executed)))
+        self.executes(directory).is_some()
     }
 }
 
+/// Names that count in a home, as patterns below it: those places, and what a guard tells of
+/// wherever it lies.
+pub fn names_of_home() -> impl Iterator<Item = &'static str> {
+    let names = host_trusted().filter(|it| it.level == GuardLevel::Home).map(|it| it.name);
+    executed().map(|(place, _)| place).chain(names.map(|name| name.trim_end_matches('/')))
+}
+
 /// Whether a directory holds names that programs outside trust, wherever it lies, such as `.git`.
-pub(crate) fn holds_trusted(directory: &Path) -> bool {
+#[must_use]
+pub fn holds_trusted(directory: &Path) -> bool {
     let trusted = |level| matches!(level, GuardLevel::Always | GuardLevel::Deny);
     host_trusted().filter(|it| trusted(it.level)).any(|it| {
         let above = it.name.rsplit_once('/').map(|(above, _)| above);
@@ -48,7 +65,7 @@ mod tests {
 
     #[test]
     fn every_line_names_a_directory_below_the_home_once() {
-        let all: Vec<&str> = executed().collect();
+        let all: Vec<&str> = executed().map(|(place, _)| place).collect();
         let is_plain = |it: Component<'_>| matches!(it, Component::Normal(_));
         assert!(all.iter().all(|name| Path::new(name).components().all(is_plain)), "{all:?}");
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());

@@ -34,6 +34,7 @@ mod within;
 pub use access::{Access, copies};
 pub use domains::{OwnDomain, as_in, standing_out};
 pub use edit::{Edit, EditError};
+pub use executed::{holds_trusted, names_of_home};
 pub use fragment::{Endpoint, FragmentError, covers_secret, fragment};
 pub use judge::{Judge, JudgeError};
 pub use line::{Addresses, Line, lines};

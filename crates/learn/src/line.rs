@@ -276,7 +276,10 @@ impl Scope {
     /// Whether a line may let all of a directory be changed for one entry of it.
     #[must_use]
     pub fn may_be_changed(&self, directory: &Path) -> bool {
-        directory.is_dir() && !self.is_executed(directory) && !holds_too_much(directory, self)
+        directory.is_dir()
+            && !self.is_executed(directory)
+            && !holds_trusted(directory)
+            && !holds_too_much(directory, self)
     }
 
     /// The path that a pattern without globs stands for.

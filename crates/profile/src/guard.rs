@@ -17,6 +17,8 @@ pub enum GuardLevel {
     Make,
     /// Tells it at the end of the run.
     Report,
+    /// The same; outside of the workspace, it is granted to who names it alone.
+    Home,
 }
 
 /// A name that a program outside trusts.
@@ -44,6 +46,7 @@ fn guarded_name(line: &'static str) -> Option<GuardedName> {
         "but" => GuardLevel::But,
         "make" => GuardLevel::Make,
         "report" => GuardLevel::Report,
+        "home" => GuardLevel::Home,
         _ => return None,
     };
     let rest = rest.trim();

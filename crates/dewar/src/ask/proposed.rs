@@ -57,7 +57,7 @@ fn is_kept(line: &Line, judge: &Judge, fitting: &Fitting) -> bool {
     judge.withholds(&path, line.domain.as_deref())
         || variables.kept.iter().any(|own| touches(own))
         || writes && variables.fixed.iter().any(|own| touches(own))
-        || writes && is_trusted_outside(&path)
+        || writes && is_trusted_outside(&path, &fitting.scope)
 }
 
 fn amendment(line: &Line) -> Amendment {

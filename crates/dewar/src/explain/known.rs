@@ -8,11 +8,14 @@ use crate::{
     proposal::{KEPT_BACK, Proposal, of_file},
     run::{Denial, RunRecord},
 };
-use learn::{Judge, Line};
+use learn::{Judge, Line, Scope};
+use profile::Variables;
 
 /// A run, and what is known of its denials by its profile.
 pub(super) struct Told<'a> {
     pub(super) run: &'a RunRecord,
+    /// Where it took place.
+    pub(super) scope: Scope,
     /// Those that `allow` leaves, and why.
     left: Vec<(&'a Denial, String)>,
     /// What `allow` would write where a name would be changed that programs outside trust, or an
@@ -28,8 +31,11 @@ const MOST: usize = 100;
 impl<'a> Told<'a> {
     /// Nothing is looked up.
     pub(super) fn of(run: &'a RunRecord) -> Self {
-        let mut told = Self { run, left: Vec::new(), lines: Vec::new(), entries: entries(run) };
-        let is_told = |denial: &Denial| guarded(denial).is_some() || is_entry(denial);
+        let scope = scope(run.variables.as_ref());
+        let (left, lines, entries) = (Vec::new(), Vec::new(), entries(run));
+        let mut told = Self { run, scope: scope.clone(), left, lines, entries };
+        let is_guarded = |denial: &Denial| guarded(denial, &scope).is_some();
+        let is_told = |denial: &Denial| is_guarded(denial) || is_entry(denial);
         let denials: Vec<&Denial> =
             run.denials.iter().filter(|denial| !is_inside(denial)).take(MOST).collect();
         let Some(fitting) = (!denials.is_empty()).then(|| of_file(run).ok()).flatten() else {
@@ -48,12 +54,12 @@ impl<'a> Told<'a> {
         let is_later = |line: &Line| made_first(line, &judge, &fitting.scope).is_some();
         for denial in denials {
             let why = unnamed.as_ref().and_then(|it| it.left_for(denial));
-            let has_own_words = guarded(denial).is_some() || guarded::kept(denial).is_some();
+            let has_own_words = is_guarded(denial) || guarded::kept(denial).is_some();
             if let Some(why) = why.filter(|why| !has_own_words && !why.ends_with(OUTSIDE)) {
                 told.left.push((denial, why.to_owned()));
             }
             let lines = proposal.lines_for(denial);
-            let is_final = |why: &&str| guarded(denial).is_some() || why.ends_with(OUTSIDE);
+            let is_final = |why: &&str| is_guarded(denial) || why.ends_with(OUTSIDE);
             if let Some(why) = proposal.left_for(denial).filter(is_final) {
                 told.lines.push((denial, format!("no line helps: {why}")));
             } else if is_told(denial) && !lines.is_empty() && !lines.iter().any(is_later) {
@@ -118,8 +124,20 @@ fn is_inside(denial: &Denial) -> bool {
     flask::domain_of(&denial.record.scontext).contains('/')
 }
 
+/// Where a run took place, as far as that is known.
+pub(super) fn scope(variables: Option<&Variables>) -> Scope {
+    let known = |it: &Variables| Scope {
+        workspace: it.workspace.clone(),
+        home: it.home.clone(),
+        tmp: it.tmp.clone(),
+        ..Scope::default()
+    };
+    variables.map(known).unwrap_or_default()
+}
+
 /// What a denial is about, if programs outside trust that by its name.
-pub(super) fn guarded(denial: &Denial) -> Option<Guarded<'_>> {
-    let by_another = || Guarded::otherwise(denial).filter(|_| guarded::kept(denial).is_none());
+pub(super) fn guarded<'a>(denial: &'a Denial, scope: &Scope) -> Option<Guarded<'a>> {
+    let by_another =
+        || Guarded::otherwise(denial, scope).filter(|_| guarded::kept(denial).is_none());
     Guarded::by_guard(&denial.record).or_else(by_another)
 }

@@ -1,9 +1,10 @@
 //! What to write into a profile so that what was denied is granted.
 
+use super::known::scope;
 use crate::{
     amend::literal,
     groups::Group,
-    guarded::{kept, links_to},
+    guarded::{holds_guarded, kept, links_to},
     names::asks_for_names,
     proposal::{self, unnameable},
     run::Denial,
@@ -85,11 +86,20 @@ fn new_entry(record: &Record) -> Option<(&str, &str)> {
     Some((if directory.is_empty() { "/" } else { directory }, name))
 }
 
+/// What a line is about: the directory of a new entry, or what was denied itself, also an entry of
+/// a directory that nobody grants as a whole.
+fn named<'a>(record: &'a Record, scope: &Scope) -> &'a str {
+    let whole = new_entry(record).map(|(directory, _)| directory);
+    let whole = whole.filter(|directory| !holds_guarded(Path::new(directory), scope));
+    whole.unwrap_or(&record.object)
+}
+
 /// What to add to a profile, where its lists can say it.
 pub(super) fn in_profile(denial: &Denial, variables: Option<&Variables>) -> Option<String> {
     let record = &denial.record;
-    let list = line(record)?;
-    let object = new_entry(record).map_or(&*record.object, |(directory, _)| directory);
+    let scope = scope(variables);
+    let list = line(record, &scope)?;
+    let object = named(record, &scope);
     if let Some(why) = unnameable(object) {
         return Some(why.to_owned());
     }
@@ -162,7 +172,7 @@ fn of_domain(record: &Record) -> String {
     }
 }
 
-fn line(record: &Record) -> Option<String> {
+fn line(record: &Record, scope: &Scope) -> Option<String> {
     let wants = |names: &[&str]| record.missing.iter().any(|name| names.contains(&name.as_str()));
     let scheme = match record.call.as_str() {
         "connect" => Some("unix"),
@@ -212,7 +222,7 @@ fn line(record: &Record) -> Option<String> {
         }
         return temporary_in(directory, name).or_else(|| made_by_pattern(directory, name));
     }
-    let object = new_entry(record).map_or(&*record.object, |(directory, _)| directory);
+    let object = named(record, scope);
     let is_path = list.starts_with("files.") || object.starts_with("unix:");
     let object = if is_path { literal(object) } else { object.to_owned() };
     (!object.is_empty()).then(|| entry(list, &object))

@@ -1,8 +1,9 @@
 //! Changes of profiles that can be taken back.
 
 use super::target::replace;
-use crate::{failure::Usage, machine, output, trust};
+use crate::{failure::Usage, machine, output, shell::quoted, trust};
 use anyhow::{Context as _, bail};
+use monitor::visible;
 use serde::{Deserialize, Serialize};
 use std::{
     fs,
@@ -144,7 +145,7 @@ pub(crate) fn undo_allowed(file: Option<&Path>) -> anyhow::Result<()> {
         };
         let shown = change.path.display();
         if !is_meant {
-            of_others.get_or_insert_with(|| shown.to_string());
+            of_others.get_or_insert_with(|| quoted(&visible(&shown.to_string())));
             continue;
         }
         if change.before.is_none() && change.by != Author::Allow {

@@ -1,7 +1,7 @@
 //! `dewar init claude|codex`: coding agents whose shell commands run under Dewar.
 //!
 //! Both call a hook before a tool runs, which may rewrite the call: `dewar init hook` makes
-//! `dewar run -p PROFILE --workspace PROJECT -- bash -c COMMAND` of the command. What the agent
+//! `dewar init exec PROFILE PROJECT COMMAND` of the command. What the agent
 //! does itself, such as writing files, is no command; to hold that, too, run the agent:
 //! `dewar run -p agent -- claude`.
 
@@ -10,6 +10,7 @@ use crate::{
     fitting::{Author, ProfileFile, file_of, undo},
     machine, output,
     proposal::of_profile,
+    shell::quoted,
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -27,9 +28,9 @@ Examples:
   dewar init claude --user         every project: ~/.claude/settings.json
   dewar init claude --undo         takes it back
 
-A hook rewrites each shell command to `dewar run -p PROFILE --workspace PROJECT -- bash -c
-COMMAND`; where the hook fails, and where a tool that it does not know has a command, nothing
-runs. Claude Code's own sandbox is turned off for it, as one sandbox cannot be made in the
+A hook rewrites each shell command to `dewar init exec PROFILE PROJECT COMMAND`, which is `dewar
+run -p PROFILE -w PROJECT -- bash -c COMMAND`; where the hook fails, and where a tool that it
+does not know has a command, nothing runs. Claude Code's own sandbox is turned off for it, as one sandbox cannot be made in the
 other; so are shell commands in skills, which no hook sees. Its file tools are not commands, nor
 are servers for tools (MCP), and a project's own settings may have hooks of their own:
 `dewar run -p claude -- claude` holds all of it. Without a person to ask (claude -p), commands
@@ -56,12 +57,13 @@ Examples:
   dewar init codex                 then: codex --profile dewar
   dewar init codex --undo          takes it back
 
-Writes a profile of Codex's, in which a hook rewrites each shell command to
-`dewar run -p PROFILE --workspace PROJECT -- bash -c COMMAND`, and a rule by which just that
-runs outside of Codex's own sandbox, as one sandbox cannot be made in the other. Without
---profile dewar, nothing is rewritten. Codex asks once whether it may run the hook. Agree, or
-use --undo: until then, commands stay in its own sandbox, but for one that the agent itself
-writes as `dewar run -p PROFILE --workspace DIRECTORY`, with a directory of its choice.
+Writes a profile of Codex's, in which a hook rewrites each shell command to `dewar init exec
+PROFILE PROJECT COMMAND`, which is `dewar run -p PROFILE -w PROJECT -- bash -c COMMAND`, and a
+rule by which just that, with no other options, runs outside of Codex's own sandbox, as one
+sandbox cannot be made in the other. Without --profile dewar, nothing is rewritten. Codex asks
+once whether it may run the hook. Agree, or use --undo: until then, commands stay in its own
+sandbox, but for one that the agent itself writes as `dewar init exec PROFILE DIRECTORY COMMAND`,
+with a directory of its choice below your home or elsewhere, not the home or one above.
 
 Exit status: 0; 2 for wrong use, or if a file is there that is not Dewar's to change; 125 if
 nothing could be written.";
@@ -131,9 +133,10 @@ pub(super) fn program() -> anyhow::Result<String> {
     Ok(program.to_owned())
 }
 
-/// The words that a command under Dewar begins with. Then come its workspace and the command.
-pub(super) fn beginning<'a>(program: &'a str, profile: &'a str) -> [&'a str; 5] {
-    [program, "run", "-p", profile, "--workspace"]
+/// The words that a command under Dewar begins with. Then come its workspace and the command, and
+/// no options: an agent's rule lets out of its sandbox whatever begins so.
+pub(super) fn beginning<'a>(program: &'a str, profile: &'a str) -> [&'a str; 4] {
+    [program, "init", "exec", profile]
 }
 
 fn home() -> anyhow::Result<PathBuf> {
@@ -278,16 +281,6 @@ fn codex_rules(before: &str, program: &str, profile: &str) -> anyhow::Result<Str
         "# Commands under Dewar need no other sandbox. Written by `dewar init codex`.\n\
          prefix_rule(pattern = {pattern}, decision = \"allow\")\n"
     ))
-}
-
-/// A word as a shell takes it for itself; plain, or in quotes without escapes, as rules of Codex
-/// understand no others.
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-@+".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r#"'"'"'"#)),
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `dewar init hook`: what the hooks of coding agents call before a tool runs.
 
-use super::agents::{beginning, program, quoted};
-use crate::output;
+use super::agents::{beginning, program};
+use crate::{output, shell::quoted};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
@@ -56,8 +56,8 @@ fn rewritten(
     let command = input.get("command").and_then(Value::as_str).context("a call of no command")?;
     let workspace = workspace.filter(|path| path.starts_with('/'));
     let workspace = workspace.context("a call that does not say where the project is")?;
-    let around = beginning(program, profile).into_iter().chain([workspace, "--", "bash", "-c"]);
-    let line: Vec<String> = around.chain([command]).map(quoted).collect();
+    let around = beginning(program, profile).into_iter().chain([workspace, command]);
+    let line: Vec<String> = around.map(quoted).collect();
     input.insert("command".into(), json!(line.join(" ")));
     // Without an answer of ours, an agent that knows no rewriting would run the command as it was.
     let bypasses = call["permission_mode"] == "bypassPermissions";
@@ -93,7 +93,7 @@ mod tests {
         let line = line.replacen("'/opt/de war/dewar'", "printf '%s\\n'", 1);
         let shell = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
         let said = String::from_utf8(shell.stdout).unwrap();
-        let before = "run\n-p\nagent\n--workspace\n/home/me/it's\n--\nbash\n-c";
+        let before = "init\nexec\nagent\n/home/me/it's";
         assert_eq!(said, format!("{before}\n{command}\n"));
         assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "ask");
     }

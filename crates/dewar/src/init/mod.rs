@@ -1,6 +1,7 @@
 //! `dewar init`: writes what makes a project, or a tool, use Dewar.
 
 mod agents;
+mod exec;
 mod hook;
 mod project;
 
@@ -32,6 +33,8 @@ enum Tool {
     Codex(agents::CodexArgs),
     #[command(hide = true)]
     Hook(hook::HookArgs),
+    #[command(hide = true)]
+    Exec(exec::ExecArgs),
 }
 
 /// Carries out `dewar init`.
@@ -40,6 +43,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
         Some(Tool::Claude(args)) => agents::claude(args),
         Some(Tool::Codex(args)) => agents::codex(args),
         Some(Tool::Hook(args)) => hook::hook(args),
+        Some(Tool::Exec(args)) => exec::exec(args),
         None => project::project(&args.project),
     }
 }

@@ -41,7 +41,8 @@ pub(super) fn profile(
     let found = secrets.everywhere(&variables.home, &skip);
     tell_left(&found.left, &variables.home);
     let reached = learn::powers(compiled, &judge, &variables.home);
-    let floor = Floor { compiled, judge: &judge, secrets, found: &found, reached, output };
+    let (judge, found) = (&judge, &found);
+    let floor = Floor { compiled, judge, secrets, found, reached, output, variables };
     let unguarded = if compiled.guarded { "" } else { "unguarded = ['${workspace}', '${tmp}']\n" };
     let mut text = format!(
         "extends = {}\ndescription = \"everything that can be granted, above {}\"\nmode = \"all\"\n\
@@ -102,6 +103,7 @@ struct Floor<'a> {
     found: &'a FoundSecrets,
     reached: Vec<Power>,
     output: &'a Path,
+    variables: &'a Variables,
 }
 
 impl Floor<'_> {
@@ -111,6 +113,11 @@ impl Floor<'_> {
         let system = SYSTEM.iter().filter(|path| !rights(Path::new(path)).write);
         let mut fixed: Vec<String> = system.map(|path| (*path).to_owned()).collect();
         fixed.push(pattern(self.output));
+        // What programs outside execute, or obey.
+        let Variables { home, workspace, .. } = self.variables;
+        let is_kept = |place: &PathBuf| !rights(place).write && !workspace.starts_with(place);
+        let names = learn::names_of_home().filter(|name| is_kept(&home.join(name)));
+        fixed.extend(names.map(|name| format!("${{home}}/{name}")));
         let denied = [
             devices(self.judge, domain),
             self.kept(domain, &self.found.files),

@@ -10,7 +10,7 @@ use crate::{
     fitting::{Author, Fitting, ProfileFile, file_of},
     machine,
     output::{self, tell},
-    trust,
+    shell, trust,
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -120,8 +120,8 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     let here = std::env::current_dir().context("cannot tell the working directory")?;
     let fitting = fitting(args, target.as_ref(), &here, variables.clone())?;
     let base = fitting.compile(&[])?;
-    let words = args.command.iter().map(|word| quoted(&word.to_string_lossy()));
-    let command = words.collect::<Vec<_>>().join(" ");
+    let words: Vec<_> = args.command.iter().map(|it| it.to_string_lossy().into_owned()).collect();
+    let command = shell::command(&words);
     let place = tempfile::tempdir().context("cannot make a temporary directory")?;
     let extends = match (&target, args.merge) {
         (Some(ProfileFile { path, before: Some(_) }), true) => path.display().to_string(),
@@ -355,13 +355,4 @@ fn not_learned(settled: &Settled, scope: &Scope) -> String {
         said.insert(format!("# Not in it, for {who}: {line}\n#   gives {gives}\n"));
     }
     said.into_iter().collect()
-}
-
-/// A word as a shell takes it for itself.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-:@+,%=".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }

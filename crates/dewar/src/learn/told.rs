@@ -1,7 +1,7 @@
 //! What `dewar learn` says at its end.
 
 use super::{LearnArgs, Learned};
-use crate::{entries::made_first, proposal::beside, words::words};
+use crate::{entries::made_first, proposal::beside, shell::quoted, words::words};
 use learn::{Access, Line, Settled, widening};
 use monitor::visible;
 use std::{
@@ -69,7 +69,8 @@ pub(super) fn done(
     is_written: bool,
 ) -> Vec<String> {
     let file = args.output.display().to_string();
-    let file = if file.contains('/') { file } else { format!("./{file}") };
+    let file = visible(&if file.contains('/') { file } else { format!("./{file}") });
+    let (own, by) = (quoted(&file), quoted(&visible(args.base())));
     let base = visible(args.base());
     let none = match left {
         true => format!("no line beyond `{base}` was learned"),
@@ -86,16 +87,16 @@ pub(super) fn done(
     let mut told: Vec<String> = (status != 0).then_some(failed).into_iter().collect();
     if args.merge && lines.is_empty() && !left {
         told.push(format!("dewar: {file} grants all that it used, and stays as it is"));
-        told.push(format!("  dewar run -p {file} -- {}", visible(command)));
+        told.push(format!("  dewar run -p {own} -- {}", visible(command)));
         return told;
     }
     if !is_written {
         told.push(format!("dewar: {none}; no file was written"));
-        told.push(format!("  dewar run -p {base} -- {}", visible(command)));
+        told.push(format!("  dewar run -p {by} -- {}", visible(command)));
         return told;
     }
     told.push(format!("dewar: {added} {file}; read it, then"));
-    told.push(format!("  dewar run -p {file} -- {}", visible(command)));
+    told.push(format!("  dewar run -p {own} -- {}", visible(command)));
     told
 }
 

@@ -3,7 +3,7 @@
 //! that there is none.
 
 use super::RunRequest;
-use crate::machine;
+use crate::{machine, shell::quoted};
 use learn::Judge;
 use monitor::visible;
 use profile::{Compiled, Variables};
@@ -46,6 +46,9 @@ pub(super) fn notice(
     };
     if let Some(repository) = repository(&variables.workspace) {
         is_out_of_reach(&repository)?;
+        if Judge::new(compiled).ok()?.withholds(&repository, None) {
+            return None;
+        }
         return Some(told_of_repository(&repository));
     }
     let nobody_chose = request.workspace.is_none();
@@ -55,20 +58,23 @@ pub(super) fn notice(
 }
 
 /// The repository that a worktree or a submodule of Git belongs to: `.git` is a file there, which
-/// names it.
+/// names it. An earlier run may have written that, so it has to be one.
 fn repository(workspace: &Path) -> Option<PathBuf> {
     let text = machine::short_text(&workspace.join(".git"))?;
     let named = workspace.join(text.strip_prefix("gitdir: ")?.trim_end_matches('\n'));
     let real = named.canonicalize().ok()?;
     let above = real.parent().filter(|above| above.ends_with("worktrees"));
-    Some(above.and_then(Path::parent).unwrap_or(&real).to_owned())
+    let repository = above.and_then(Path::parent).unwrap_or(&real);
+    let is_one = repository.join("HEAD").is_file()
+        && ["objects", "refs"].iter().all(|name| repository.join(name).is_dir());
+    is_one.then(|| repository.to_owned())
 }
 
 fn told_of_repository(repository: &Path) -> String {
     let shown = visible(&repository.to_string_lossy());
     format!(
-        "the repository of this directory, {shown}, is out of reach, so Git finds none: a profile grants it, by files.read = \
-         [\"{shown}\"] to look, by files.write to commit"
+        "the repository of this directory, {shown} by what its .git says, is out of reach, so Git finds none: a profile grants \
+         it, by files.read = [\"{shown}\"] to look, by files.write to commit"
     )
 }
 
@@ -76,7 +82,7 @@ fn told(top: &Path, mark: &str, workspace: &Path) -> String {
     let up = workspace.strip_prefix(top).map_or(0, |below| below.components().count());
     let option = match up {
         1..=3 => vec![".."; up].join("/"),
-        _ => visible(&top.to_string_lossy()),
+        _ => quoted(&visible(&top.to_string_lossy())),
     };
     format!(
         "{}, which holds {mark}, is out of reach: `dewar run -w {option}` takes in the whole project",
@@ -123,6 +129,13 @@ mod tests {
         for directory in ["repo/.git/worktrees/tree", "repo/.git/modules/part"] {
             fs::create_dir_all(top.join(directory)).unwrap();
         }
+        fs::create_dir_all(top.join(".ssh")).unwrap();
+        for repository in ["repo/.git", "repo/.git/modules/part"] {
+            let repository = top.join(repository);
+            fs::write(repository.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+            fs::create_dir(repository.join("objects")).unwrap();
+            fs::create_dir(repository.join("refs")).unwrap();
+        }
         fs::create_dir_all(&tree).unwrap();
         fs::create_dir_all(&part).unwrap();
         assert_eq!(repository(&top.join("repo")), None);
@@ -132,8 +145,11 @@ mod tests {
         assert_eq!(repository(&tree), Some(top.join("repo/.git")));
         fs::write(part.join(".git"), "gitdir: ../.git/modules/part\n").unwrap();
         assert_eq!(repository(&part), Some(top.join("repo/.git/modules/part")));
-        fs::write(part.join(".git"), "gitdir: /no/such\n").unwrap();
-        assert_eq!(repository(&part), None);
+        // What is no repository, nobody is told to grant.
+        for other in ["/no/such", "../../.ssh", "/"] {
+            fs::write(part.join(".git"), format!("gitdir: {other}\n")).unwrap();
+            assert_eq!(repository(&part), None, "{other}");
+        }
         // Nobody waits for who writes there.
         fs::remove_file(part.join(".git")).unwrap();
         let kind = rustix::fs::FileType::Fifo;
@@ -160,6 +176,9 @@ mod tests {
         fs::create_dir(home.join("u/a/.git")).unwrap();
         assert_eq!(project(&deep, home), Some((home.join("u/a"), ".git")));
         assert_eq!(project(&home.join("u/a"), home), None);
+        let far = Path::new("/r/$(touch x)");
+        let said = told(far, ".git", &far.join("1/2/3/4"));
+        assert!(said.contains("`dewar run -w '/r/$(touch x)'`"), "{said}");
         // A part with a mark of its own is a part all the same.
         fs::write(deep.join("Makefile"), "").unwrap();
         assert_eq!(project(&deep, home), Some((home.join("u/a"), ".git")));

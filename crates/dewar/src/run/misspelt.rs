@@ -1,5 +1,6 @@
 //! Commands that a shell would have understood, and that no directory of `PATH` has.
 
+use crate::shell::quoted;
 use monitor::visible;
 use std::ffi::OsStr;
 
@@ -18,10 +19,10 @@ pub(super) fn hint(command: &OsStr) -> Option<String> {
             "`{shown}` is known to shells alone: `dewar run -- sh -c '{shown} …'`"
         ));
     }
-    let quoted = shown.replace('\'', "'\\''");
     if word.contains(['&', '|', ';', '<', '>', '$', '*', '(']) {
         return Some(format!(
-            "it is one word; a shell takes it apart: `dewar run -- sh -c '{quoted}'`"
+            "it is one word; a shell takes it apart: `dewar run -- sh -c {}`",
+            quoted(&shown)
         ));
     }
     let name = word.split('=').next().filter(|name| name.len() < word.len());

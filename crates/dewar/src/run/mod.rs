@@ -58,7 +58,7 @@ pub(crate) use record::RunRecord;
 pub(crate) use request::{AskRequest, RunRequest, UseDaemon};
 pub(crate) use script::found as found_program;
 pub(crate) use summary::lacking;
-pub(crate) use trusted::{guarded_for, is_trusted_outside};
+pub(crate) use trusted::{executed_for, guarded_for, is_trusted_outside};
 pub(crate) use unseen::{Unseen, WHILE_IT_RAN, kept_out, path_unseen};
 
 /// Runs the command; how it ended.

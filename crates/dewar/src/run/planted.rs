@@ -39,7 +39,7 @@ pub(crate) struct PlantedRecord {
 pub(super) fn trusted() -> (Vec<GuardedName>, Vec<GuardedName>) {
     let is_tree = |name: &GuardedName| match name.level {
         GuardLevel::Always | GuardLevel::Deny => true,
-        GuardLevel::Report => name.name.ends_with('/'),
+        GuardLevel::Report | GuardLevel::Home => name.name.ends_with('/'),
         GuardLevel::Make | GuardLevel::But => false,
     };
     host_trusted().filter(|name| name.level != GuardLevel::But).partition(is_tree)
@@ -101,8 +101,7 @@ fn record(
         ("name", name.runs.to_owned(), later)
     };
     let (kind, runs, when_built) = match planted.why {
-        // Git leaves examples there that it does not execute.
-        Why::Tree(_) if planted.path.extension().is_some_and(|it| it == "sample") => return None,
+        Why::Tree(_) if is_example(&planted.path) => return None,
         Why::Tree(index) => by_name(trees.get(index)?),
         Why::File(index) => by_name(files.get(index)?),
         Why::Repository if is_git(planted.path.parent()?) => return None,
@@ -138,6 +137,13 @@ pub(super) fn is_of_a_package(path: &Path) -> bool {
 fn packages() -> Names {
     let packages = host_trusted().filter(|name| name.level == GuardLevel::But);
     Names::new(packages.map(|name| name.name))
+}
+
+/// Whether Git leaves a file of that name among a repository's hooks, and does not execute it.
+fn is_example(path: &Path) -> bool {
+    path.extension().is_some_and(|it| it == "sample")
+        && path.parent().is_some_and(|hooks| hooks.ends_with("hooks"))
+        && path.ancestors().any(is_git)
 }
 
 fn is_git(path: &Path) -> bool {
@@ -280,6 +286,20 @@ mod tests {
             ("/w/src/main.c", false),
         ] {
             assert_eq!(is_of_a_package(Path::new(path)), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn examples_are_those_of_git_alone() {
+        for (path, want) in [
+            ("/w/.git/hooks/pre-commit.sample", true),
+            ("/w/.git/modules/part/hooks/pre-commit.sample", true),
+            ("/w/.git/hooks/pre-commit", false),
+            ("/w/node_modules/.bin/tool.sample", false),
+            ("/w/.venv/bin/x.sample", false),
+            ("/w/.clj-kondo/hooks/x.sample", false),
+        ] {
+            assert_eq!(is_example(Path::new(path)), want, "{path}");
         }
     }
 

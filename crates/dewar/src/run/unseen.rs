@@ -10,6 +10,7 @@ use super::{Denial, RunRecord};
 use crate::{
     control::{ChangeResult, PolicyChange},
     names::asks_for_names,
+    shell,
 };
 use learn::{Judge, Line, Scope};
 use monitor::{Action, DeedKind, Record, visible};
@@ -199,7 +200,7 @@ fn own_profile(record: &RunRecord, documents: &Documents) -> Option<String> {
     let denied = record.denials.iter().filter(is_network);
     let name = denied.filter_map(|it| with_profile(&it.record, &record.command)).next()?;
     let own = format!("profile {name}");
-    let command = visible(&record.command.join(" "));
+    let command = visible(&shell::command(&record.command));
     let is_other = !documents.texts().iter().any(|(text, _)| *text == own);
     is_other.then(|| {
         format!(

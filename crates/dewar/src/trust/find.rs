@@ -1,7 +1,7 @@
 //! Finds the profile of a project, and reads it once.
 
 use super::{Hash, Store};
-use crate::failure::Usage;
+use crate::{failure::Usage, shell};
 use anyhow::bail;
 use flask::visible_name;
 use profile::{Documents, Source};
@@ -51,7 +51,7 @@ pub(crate) fn find(workspace: &Path, store: Option<&Store>) -> anyhow::Result<Op
                 bail!(Usage(format!(
                     "{} was trusted, and is gone: `dewar trust --revoke {}` if that is right; `-p PROFILE` runs under another",
                     visible_name(&path.display().to_string()),
-                    visible_name(&directory.display().to_string())
+                    shell::quoted(&visible_name(&directory.display().to_string()))
                 )));
             }
             continue;
@@ -91,7 +91,7 @@ fn refuse_shaded(workspace: &Path, store: &Store) -> anyhow::Result<()> {
              dewar init                      gives this directory a profile of its own\n  \
              dewar run -p workspace -- …     runs without it",
             shown(&path),
-            shown(directory),
+            shell::quoted(&shown(directory)),
         )));
     }
     Ok(())

@@ -42,9 +42,12 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
             name => format!(" (domain {name})"),
         };
         let (mut gained, lost) = files((&default, compiled), (&old, &new), &domain.name, variables);
-        // What the base domain has, too, was said of that.
-        gained.retain(|line| !said.contains(line));
-        said.extend(gained.iter().cloned());
+        // What the base domain has, too, was said of that; of no other one.
+        if domain.name == "main" {
+            said.clone_from(&gained);
+        } else if domain.inherits {
+            gained.retain(|line| !said.contains(line));
+        }
         let of = |rank: fn(&Rank) -> bool| {
             gained.iter().filter(move |line| rank(&line.0)).map(|line| &line.1)
         };

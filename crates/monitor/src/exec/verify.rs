@@ -16,6 +16,7 @@ use mediation::{
     signal::kill,
     subject,
 };
+use proc::path_of;
 use rustix::{
     fs::{Mode, OFlags},
     io::{Errno, Result},
@@ -53,8 +54,13 @@ pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) 
             return Err(Some(Why::Brings));
         }
         let executed = executed(asker, pid).map_err(unknown)?;
-        if is_same(&executed, seen) != Ok(true) || !believed && secure::make(pid).is_err() {
+        if is_same(&executed, seen) != Ok(true) {
             return Err(Some(Why::Another));
+        }
+        if !believed {
+            let path = path_of(&asker.state.targets.tree, &executed);
+            let is_loader = path.is_ok_and(|path| path.file_name().is_some_and(secure::is_loader));
+            secure::make(pid, is_loader).map_err(unknown)?;
         }
         loader::allow(Asker { ssid: domain, ..asker }, pid, &executed)?;
         subject::enter(asker.state, pid, domain).map_err(|_| Some(Why::Watched))

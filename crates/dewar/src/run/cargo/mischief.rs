@@ -108,6 +108,10 @@ impl Project<'_> {
         let directory = config.file.parent().and_then(Path::parent).unwrap_or(&config.file);
         let mut texts = Vec::new();
         config.table.values().for_each(|value| gather(value, &mut texts));
+        if let Some(text) = texts.iter().find(|text| leads_where_cargo_says(text)) {
+            let what = format!("`{}` leads where Cargo alone can tell", visible(text));
+            return Some(((*text).to_owned(), what));
+        }
         let text = texts.into_iter().find(|text| self.leads_home(text, directory))?;
         Some((text.to_owned(), format!("`{}` leads into ~/.cargo", visible(text))))
     }
@@ -128,6 +132,14 @@ impl Project<'_> {
         });
         paths.any(|path| path.starts_with(self.home) && !path.starts_with(self.home.join("bin")))
     }
+}
+
+/// Whether `text` leads away from here by what only Cargo knows: a template of
+/// `build.build-dir` other than its home.
+fn leads_where_cargo_says(text: &str) -> bool {
+    let text = text.replace("{cargo-cache-home}", "");
+    let is_out = Path::new(&text).is_absolute() || text.split('/').any(|part| part == "..");
+    is_out && text.contains('{')
 }
 
 /// The words of an alias, as Cargo takes them apart.
