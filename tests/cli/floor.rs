@@ -80,9 +80,9 @@ fn where_programs_outside_look_nothing_is_learned() {
         assert!(!granted.iter().any(|(_, value)| value.contains(name)), "{granted:?}");
         assert!(!home.path().join(name).join("notes").exists(), "{name}");
     }
-    let alone = "cd; for name in .bash_aliases .gitconfig x.desktop; do echo x > $name; done";
+    let alone = "cd; for name in .bash_aliases .gitconfig .zlogout; do echo x > $name; done";
     home.say(&["learn", "--merge", "--", "bash", "-c", alone]);
-    for name in [".bash_aliases", ".gitconfig", "x.desktop"] {
+    for name in [".bash_aliases", ".gitconfig", ".zlogout"] {
         assert!(!home.profile().contains(name) && !home.path().join(name).exists(), "{name}");
     }
     let plant = "cd; for name in .config/autostart .local/bin .vim; do echo x > $name/more; done";

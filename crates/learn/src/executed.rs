@@ -27,11 +27,12 @@ impl Scope {
     }
 }
 
-/// Names that count in a home, as patterns below it: those places, and what a guard tells of
-/// wherever it lies.
+/// Paths that count in a home: those places, and what a guard tells of wherever it lies. None is a
+/// pattern: whoever moves a directory by one that may be about it would be told to copy it.
 pub fn names_of_home() -> impl Iterator<Item = &'static str> {
     let names = host_trusted().filter(|it| it.level == GuardLevel::Home).map(|it| it.name);
-    executed().map(|(place, _)| place).chain(names.map(|name| name.trim_end_matches('/')))
+    let names = names.filter(|name| !name.contains('*')).map(|name| name.trim_end_matches('/'));
+    executed().map(|(place, _)| place).chain(names)
 }
 
 /// Whether a directory holds names that programs outside trust, wherever it lies, such as `.git`.

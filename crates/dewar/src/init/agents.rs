@@ -28,13 +28,14 @@ Examples:
   dewar init claude --user         every project: ~/.claude/settings.json
   dewar init claude --undo         takes it back
 
-A hook rewrites each shell command to `dewar init exec PROFILE PROJECT COMMAND`, which is `dewar
-run -p PROFILE -w PROJECT -- bash -c COMMAND`; where the hook fails, and where a tool that it
-does not know has a command, nothing runs. Claude Code's own sandbox is turned off for it, as one sandbox cannot be made in the
-other; so are shell commands in skills, which no hook sees. Its file tools are not commands, nor
-are servers for tools (MCP), and a project's own settings may have hooks of their own:
-`dewar run -p claude -- claude` holds all of it. Without a person to ask (claude -p), commands
-run only in the mode bypassPermissions. With --user, a project's settings are over these.
+A hook rewrites each shell command to `dewar init exec PROFILE PROJECT COMMAND`, which is
+`dewar run -p PROFILE -w PROJECT -- bash -c COMMAND`; where the hook fails, and where a tool
+that it does not know has a command, nothing runs. Claude Code's own sandbox is turned off for
+it, as one sandbox cannot be made in the other; so are shell commands in skills, which no hook
+sees. Its file tools are not commands, nor are servers for tools (MCP), and a project's own
+settings may have hooks of their own: `dewar run -p claude -- claude` holds all of it. Without
+a person to ask (claude -p), commands run only in the mode bypassPermissions. With --user, a
+project's settings are over these.
 
 Exit status: 0; 2 for wrong use, or if a file is there that is not Dewar's to change; 125 if
 nothing could be written.";
@@ -62,8 +63,9 @@ PROFILE PROJECT COMMAND`, which is `dewar run -p PROFILE -w PROJECT -- bash -c C
 rule by which just that, with no other options, runs outside of Codex's own sandbox, as one
 sandbox cannot be made in the other. Without --profile dewar, nothing is rewritten. Codex asks
 once whether it may run the hook. Agree, or use --undo: until then, commands stay in its own
-sandbox, but for one that the agent itself writes as `dewar init exec PROFILE DIRECTORY COMMAND`,
-with a directory of its choice below your home or elsewhere, not the home or one above.
+sandbox, but for one that the agent itself writes as `dewar init exec PROFILE DIRECTORY
+COMMAND`, with a directory of its choice below your home or elsewhere, not the home or one
+above.
 
 Exit status: 0; 2 for wrong use, or if a file is there that is not Dewar's to change; 125 if
 nothing could be written.";
