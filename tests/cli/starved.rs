@@ -71,6 +71,17 @@ os.write(ready, b'x')
 time.sleep(1000)
 ";
 
+/// Opens a FIFO in a second thread.
+const WAITS: &str = "
+def wait():
+    with open('fifo') as fifo:
+        open('read', 'w').write(fifo.read())
+os.mkfifo('fifo')
+threading.Thread(target=wait).start()
+time.sleep(0.5)
+os.write(ready, b'x')
+";
+
 /// A home of an ordinary user: root's processes have no limit.
 struct Place {
     home: TempDir,
@@ -218,6 +229,20 @@ fn a_run_that_uses_up_all_processes_stands_still_while_it_is_stopped() {
     let run =
         place.begin(&processes(60), &["python3", "-c", &format!("{READY}{COUNTS}{PROCESSES}")]);
     assert!(place.is_stopped(&run), "it does not stop");
+}
+
+#[test]
+fn a_program_with_a_thread_that_waits_in_the_monitor_is_stopped_and_goes_on() {
+    let place = Place::new();
+    let run = place.begin("true", &["python3", "-c", &format!("{READY}{COUNTS}{WAITS}")]);
+    assert!(place.is_stopped(&run), "it does not stop");
+    kill_process(run.pid(), Signal::CONT).unwrap();
+    fs::write(place.path("work/fifo"), "told").unwrap();
+    let until = Instant::now() + PATIENCE;
+    while !fs::read(place.path("work/read")).is_ok_and(|it| it == b"told") {
+        assert!(Instant::now() < until, "the thread does not go on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
