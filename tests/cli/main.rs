@@ -44,6 +44,7 @@ mod shell;
 mod spelling;
 mod standin;
 mod starting;
+mod starved;
 mod statuses;
 mod suspended;
 mod terminal;

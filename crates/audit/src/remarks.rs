@@ -9,6 +9,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+/// That calls were refused for want of descriptors.
+const LACKS_DESCRIPTORS: &str = "Dewar holds descriptors for the run (sockets with a name, terminals, opens that wait), and what is left \
+    is for `dewar ps` and `dewar revoke`: calls failed (ENFILE). `ulimit -Hn` bounds them";
+
 /// What was seen that a program may have failed for.
 #[derive(Debug)]
 pub struct Remarks {
@@ -26,6 +30,8 @@ struct Seen {
     /// Where somebody listened on the loopback, and where somebody connected to.
     serving: BTreeSet<SocketAddr>,
     reached: BTreeSet<SocketAddr>,
+    /// Calls were refused for want of descriptors.
+    lacks_descriptors: bool,
 }
 
 impl Remarks {
@@ -59,6 +65,11 @@ impl Remarks {
         if self.machine.is_some() && seen.reached.len() < Self::MOST {
             seen.reached.insert(SocketAddr::new(address.ip().to_canonical(), address.port()));
         }
+    }
+
+    /// A call was refused, as the monitor holds too much for the run already.
+    pub fn lacks_descriptors(&self) {
+        self.seen().lacks_descriptors = true;
     }
 
     /// Memory was to be limited to so many bytes, and no cgroup does so.
@@ -97,7 +108,8 @@ impl Remarks {
         });
         let services =
             self.machine.as_ref().map_or_else(Vec::new, |machine| seen.out_of_reach(machine));
-        privileged.chain(seen.unreached()).chain(services).collect()
+        let lacking = seen.lacks_descriptors.then(|| LACKS_DESCRIPTORS.to_owned());
+        privileged.chain(seen.unreached()).chain(services).chain(lacking).collect()
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {

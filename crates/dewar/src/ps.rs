@@ -1,10 +1,12 @@
 //! `dewar ps`: what runs.
 
 use crate::{
-    control::{Reply, Request, Run, Status, Stopped},
+    control::{Reply, Request, Run, Status, Unheard, odd},
+    failure::Failed,
     output,
     run::document::moment,
 };
+use anyhow::bail;
 use clap::Args;
 use cli::look::{self, FAINT, NAME, STRONG};
 use monitor::{ProcessStatus, visible};
@@ -20,7 +22,7 @@ Examples:
   dewar ps                                        runs, and their processes as trees
   dewar ps --json | jq -r '.[].processes[].pid'
 
-Exit status: 0, also when nothing runs; 2 for wrong use.";
+Exit status: 0, also when nothing runs; 1 when a run does not answer; 2 for wrong use.";
 
 /// List runs, their domains and their processes.
 ///
@@ -37,31 +39,54 @@ pub(crate) struct PsArgs {
 pub(crate) struct Shown {
     pub(crate) status: Status,
     pub(crate) processes: Vec<ProcessStatus>,
-    /// How it goes on, if it is stopped: then nobody says what its processes are.
-    pub(crate) stopped: Option<String>,
+    /// Why nobody says what its processes are, and how it goes on or ends.
+    pub(crate) unheard: Option<(WhyUnheard, String)>,
+}
+
+/// Why a run does not say what its processes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhyUnheard {
+    /// Its monitor is stopped.
+    Stopped,
+    /// It does not answer.
+    Silent,
 }
 
 /// Carries out `dewar ps`.
 pub(crate) fn run(args: &PsArgs) -> anyhow::Result<()> {
     let mut shown = Vec::new();
-    let (runs, stopped) = Run::and_stopped()?;
+    let (runs, unheard) = Run::and_unheard()?;
     for mut run in runs {
-        // One that has ended since is left out.
-        if let Ok(Reply::Processes(processes)) = run.ask(Request::Processes) {
-            shown.push(Shown { status: run.status, processes, stopped: None });
-        }
+        let (processes, unheard) = match run.ask(Request::Processes) {
+            Ok(Reply::Processes(processes)) => (processes, None),
+            // One that has ended since is left out.
+            Err(_) if !run.goes_on() => continue,
+            asked => {
+                let why = asked.map_or_else(|error| error.to_string(), |_| odd().to_string());
+                (Vec::new(), Some((WhyUnheard::Silent, why)))
+            }
+        };
+        shown.push(Shown { status: run.status, processes, unheard });
     }
-    shown.extend(stopped.iter().map(of_stopped));
+    shown.extend(unheard.iter().map(of_unheard));
     if args.json {
         let runs: Vec<Running> = shown.iter().map(Running::of).collect();
-        return Ok(output::print(output::json(&runs)?.as_bytes())?);
+        output::print(output::json(&runs)?.as_bytes())?;
+    } else {
+        let width = look::columns().unwrap_or(usize::MAX);
+        look::show(&tell(&shown, width)?)?;
     }
-    let width = look::columns().unwrap_or(usize::MAX);
-    Ok(look::show(&tell(&shown, width)?)?)
+    let is_silent = |it: &&Shown| matches!(it.unheard, Some((WhyUnheard::Silent, _)));
+    match shown.iter().find(is_silent) {
+        Some(Shown { status: Status { id, pid, .. }, unheard: Some((_, what)), .. }) => {
+            bail!(Failed(format!("run {id} (process {pid}) does not answer: {what}")))
+        }
+        _ => Ok(()),
+    }
 }
 
-/// A run that is stopped, as far as it has written down what it is.
-fn of_stopped(run: &Stopped) -> Shown {
+/// A run that does not answer, as far as it has written down what it is.
+fn of_unheard(run: &Unheard) -> Shown {
     let unknown = || Status {
         id: run.id.clone(),
         name: None,
@@ -76,7 +101,8 @@ fn of_stopped(run: &Stopped) -> Shown {
         changes: 0,
     };
     let status = run.begun.as_ref().map_or_else(unknown, |begun| begun.status.clone());
-    Shown { status, processes: Vec::new(), stopped: Some(run.remedy()) }
+    let why = if run.is_stopped { WhyUnheard::Stopped } else { WhyUnheard::Silent };
+    Shown { status, processes: Vec::new(), unheard: Some((why, run.remedy())) }
 }
 
 /// A run that goes on, and its processes: what `dewar ps --json` prints of it.
@@ -101,6 +127,8 @@ pub(crate) struct Running {
     changes: usize,
     /// Whether it is stopped with its monitor, so that nobody says what its processes are.
     stopped: bool,
+    /// Whether it does not answer, though its monitor has not ended.
+    silent: bool,
     processes: Vec<ProcessDocument>,
 }
 
@@ -122,6 +150,7 @@ impl Running {
         let Status {
             id, name, pid, started, command, profile, variables, domains, changes, ..
         } = shown.status.clone();
+        let is_unheard = |why| shown.unheard.as_ref().is_some_and(|it| it.0 == why);
         let process = |of: &ProcessStatus| ProcessDocument {
             pid: of.pid,
             parent: of.parent,
@@ -139,7 +168,8 @@ impl Running {
             home: variables.home.display().to_string(),
             domains,
             changes,
-            stopped: shown.stopped.is_some(),
+            stopped: is_unheard(WhyUnheard::Stopped),
+            silent: is_unheard(WhyUnheard::Silent),
             processes: shown.processes.iter().map(process).collect(),
         }
     }
@@ -150,7 +180,7 @@ pub(crate) fn tell(runs: &[Shown], width: usize) -> Result<String, std::fmt::Err
     if runs.is_empty() {
         writeln!(text, "nothing runs")?;
     }
-    for (index, Shown { status, processes, stopped }) in runs.iter().enumerate() {
+    for (index, Shown { status, processes, unheard }) in runs.iter().enumerate() {
         if index > 0 {
             writeln!(text)?;
         }
@@ -164,8 +194,11 @@ pub(crate) fn tell(runs: &[Shown], width: usize) -> Result<String, std::fmt::Err
             "{NAME}{}{NAME:#}{name}  {FAINT}{age}  {profile}{FAINT:#}  {STRONG}{command}{STRONG:#}",
             status.id,
         )?;
-        if let Some(remedy) = stopped {
-            let told = format!("stopped: {remedy}");
+        if let Some((why, what)) = unheard {
+            let told = match why {
+                WhyUnheard::Stopped => format!("stopped: {what}"),
+                WhyUnheard::Silent => format!("process {} does not answer: {what}", status.pid),
+            };
             writeln!(text, "  {}", look::fill(told.split(' '), 2, width))?;
         }
         let roots = processes.iter().filter(|it| !processes.iter().any(|p| p.pid == it.parent));
@@ -260,12 +293,12 @@ mod tests {
                     process(9, 2, "git", "git"),
                     process(10, 9, "git-remote-https", "git"),
                 ],
-                stopped: None,
+                unheard: None,
             },
             Shown {
                 status: status("81c0aa3e", None, "sleep 60"),
                 processes: vec![process(2, 1, "sleep", "main")],
-                stopped: None,
+                unheard: None,
             },
         ];
         crate::screens::screen("ps", |width| tell(&shown, width).unwrap());

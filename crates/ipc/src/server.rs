@@ -2,7 +2,7 @@
 
 use crate::{
     guard::Access,
-    session::{Request, Session},
+    session::{Request, Session, SessionError},
     sys,
 };
 use rustix::{
@@ -15,11 +15,12 @@ use rustix::{
     },
 };
 use std::{
+    collections::VecDeque,
     fs, io,
     os::fd::{AsFd as _, OwnedFd},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Condvar, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -35,7 +36,10 @@ const SESSIONS: usize = 128;
 /// Connections of one user that are told at the same time that there is no room.
 const MOST_REFUSED: usize = 64;
 
-/// How long to wait before accepting again when the system has no descriptors or threads left.
+/// So long does a client ask nothing that others wait for the thread of.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// How long to wait before accepting again when the system has no descriptors left.
 const RESPITE: Duration = Duration::from_millis(50);
 
 /// A service's port, at a path.
@@ -47,9 +51,19 @@ pub struct Server {
     max_sessions: usize,
     max_sessions_of_user: usize,
     sessions: Mutex<Vec<Connection>>,
+    waiting: Waiting,
     stopped: AtomicBool,
     /// Readable from [`Server::stop`] on.
     stop: OwnedFd,
+}
+
+/// Connections for which no thread can be made, each with whether there is room for it.
+#[derive(Default)]
+struct Waiting {
+    all: Mutex<VecDeque<(Arc<OwnedFd>, bool)>>,
+    changed: Condvar,
+    /// Somebody stands in.
+    is_served: AtomicBool,
 }
 
 /// A connection that has not ended.
@@ -103,6 +117,7 @@ impl Server {
             max_sessions: SESSIONS,
             max_sessions_of_user: usize::MAX,
             sessions,
+            waiting: Waiting::default(),
             stopped,
             stop,
         })
@@ -180,23 +195,66 @@ impl Server {
                 };
                 let fd = Arc::new(fd);
                 let Some(room) = self.register(&fd) else { continue };
+                let own = Arc::clone(&fd);
                 let serve = move || {
                     // Whatever ends a session, it ends only this one.
-                    if let Ok(session) = Session::begin(fd, self.access.clone(), room) {
+                    if let Ok(session) = Session::begin(own, self.access.clone(), room) {
                         service(session);
                     }
                 };
-                if thread::Builder::new().spawn_scoped(scope, serve).is_err() {
+                if thread::Builder::new().spawn_scoped(scope, serve).is_ok() {
+                    continue;
+                }
+                if !self.waiting.is_served.load(Ordering::Acquire) {
                     thread::sleep(RESPITE);
+                } else {
+                    self.waiting().push_back((fd, room));
+                    self.waiting.changed.notify_one();
                 }
             }
         })
+    }
+
+    /// Serves, in the calling thread, clients of [`Server::serve`] for which it can make none: one
+    /// after another, until [`Server::stop`]; while others wait, each until it asks nothing for a
+    /// second. Whoever wants to be reached when others have used up all threads begins some of
+    /// these before.
+    pub fn stand_in(&self, service: impl Fn(Request<'_>)) {
+        self.waiting.is_served.store(true, Ordering::Release);
+        while let Some((fd, room)) = self.next_waiting() {
+            let Ok(mut session) = Session::begin(fd, self.access.clone(), room) else { continue };
+            loop {
+                match session.recv(Some(SILENCE)) {
+                    Ok(request) => service(request),
+                    Err(SessionError::TimedOut) if self.waiting().is_empty() => {}
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    /// The client that has waited for longest; `None` after [`Server::stop`].
+    fn next_waiting(&self) -> Option<(Arc<OwnedFd>, bool)> {
+        let mut waiting = self.waiting();
+        while !self.stopped.load(Ordering::Acquire) {
+            if let Some(next) = waiting.pop_front() {
+                return Some(next);
+            }
+            waiting = self.waiting.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, VecDeque<(Arc<OwnedFd>, bool)>> {
+        self.waiting.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends [`Server::serve`] and every session. Requests that are being served are finished first;
     /// their clients see [`CallError::Gone`](crate::CallError::Gone).
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
+        self.waiting().clear();
+        self.waiting.changed.notify_all();
         // It fails only when the count is full, which is as good.
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
         // None can fail in a way that matters: a socket that is not connected any more has ended,

@@ -50,9 +50,9 @@ pub fn begin_inside(asker: Asker<'_>) -> Option<CallResult> {
 fn pause(asker: Asker<'_>, then: impl FnOnce() + Send) -> Result<()> {
     let (state, call) = (asker.state, *asker.caller.call);
     state.targets.quiesce.leave(call.id);
-    let mut last = match state.targets.quiesce.changing.try_lock() {
-        Ok(last) => last,
-        Err(TryLockError::Poisoned(last)) => last.into_inner(),
+    let mut standby = match state.targets.quiesce.changing.try_lock() {
+        Ok(standby) => standby,
+        Err(TryLockError::Poisoned(standby)) => standby.into_inner(),
         // Policy changes: then calls wait, and this one is decided again.
         Err(TryLockError::WouldBlock) => {
             std::thread::yield_now();
@@ -60,9 +60,7 @@ fn pause(asker: Asker<'_>, then: impl FnOnce() + Send) -> Result<()> {
             return Ok(());
         }
     };
-    if let Some(last) = last.take() {
-        last.end();
-    }
+    standby.end_last();
     // The end of the thread that holds them lets those go on, too, which stop too late: parents by
     // vfork(2).
     std::thread::scope(|scope| {

@@ -32,6 +32,8 @@ pub(crate) struct Lead {
     watchdog: OnceLock<Thread>,
     /// The watchdog is to be woken by the next call.
     rests: AtomicBool,
+    /// Calls wait for a leader, of whom there can be no more.
+    is_missing: AtomicBool,
 }
 
 impl Lead {
@@ -43,7 +45,8 @@ impl Lead {
 
     /// Whether no call is under way.
     fn is_idle(&self) -> bool {
-        self.at.load(Ordering::SeqCst) == 0 && self.threads.load(Ordering::SeqCst) == 1
+        let leads = self.at.load(Ordering::SeqCst) == 0 && self.threads.load(Ordering::SeqCst) == 1;
+        leads && !self.is_missing.load(Ordering::SeqCst)
     }
 
     /// The calling thread, the watchdog, waits for a call, and no longer than `most`.
@@ -93,6 +96,7 @@ impl Gate {
                 .waits
                 .interrupt(&self.state.targets.listener, &self.state.targets.tree);
             supervisor::end_held_up_execs(&self.state.targets.execs, &self.state.targets.tree);
+            self.stand_in();
             self.state.labels.let_go();
             self.state.inside.stack.let_go_of_files();
             if let Some(kept) = &self.sockets.kept {
@@ -113,19 +117,35 @@ impl Gate {
     /// Lets calls in again after a change of policy, and has those made that came meanwhile: by a
     /// leader, as any other.
     pub(crate) fn reopen(gate: &Arc<Self>) {
-        if gate.state.targets.quiesce.open() {
-            Self::new_leader(gate);
+        if gate.state.targets.quiesce.open() && !Self::new_leader(gate) {
+            gate.lead.is_missing.store(true, Ordering::SeqCst);
+            gate.lead.wake();
         }
     }
 
-    /// Whether there is a new leader.
+    /// Makes the calls that nobody leads through as there can be no more threads: the watchdog.
+    fn stand_in(&self) {
+        if self.lead.is_missing.swap(false, Ordering::SeqCst) && self.prepare_thread() {
+            self.make_held();
+        }
+    }
+
+    /// Makes the calling thread one that makes calls for the program; whether it is.
+    fn prepare_thread(&self) -> bool {
+        let own_fds = &self.state.targets.tree.own_fds;
+        self.state.on_behalf.fs_state.prepare_thread(own_fds).is_ok()
+    }
+
+    /// Whether there is to be a new leader; the one there is leads until it begins.
     fn new_leader(gate: &Arc<Self>) -> bool {
-        let term = gate.lead.term.fetch_add(1, Ordering::AcqRel) + 1;
-        gate.lead.at.store(0, Ordering::Release);
         gate.lead.threads.fetch_add(1, Ordering::AcqRel);
         let leader = Arc::clone(gate);
         let lead = move || {
-            leader.lead_through(term);
+            if leader.prepare_thread() {
+                let term = leader.lead.term.fetch_add(1, Ordering::AcqRel) + 1;
+                leader.lead.at.store(0, Ordering::Release);
+                leader.lead_through(term);
+            }
             leader.lead.threads.fetch_sub(1, Ordering::AcqRel);
             leader.lead.wake();
         };
@@ -138,9 +158,6 @@ impl Gate {
     }
 
     fn lead_through(&self, term: u64) {
-        if self.state.on_behalf.fs_state.prepare_thread(&self.state.targets.tree.own_fds).is_err() {
-            return;
-        }
         while self.lead.term.load(Ordering::Acquire) == term {
             if let Some(call) = self.state.targets.quiesce.next_held() {
                 // It has waited for long: another thread may have the number of its caller by now.
@@ -156,7 +173,11 @@ impl Gate {
                 Err(_) => return,
             }
         }
-        // Those that came while this thread held the sandbox still, and another took the lead.
+        self.make_held();
+    }
+
+    /// Makes calls that came while this thread held the sandbox still, and another took the lead.
+    fn make_held(&self) {
         while let Some(call) = self.state.targets.quiesce.next_held() {
             self.admit(&call);
         }

@@ -32,8 +32,19 @@ use rustix::{
     fs::{CWD, Mode as Permissions, OFlags},
     io::Errno,
 };
-use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc};
-use supervisor::{Execs, FsState, Listener, OnBehalf, Quiesce, Targets, closing};
+use std::{
+    io::Write as _,
+    os::fd::OwnedFd,
+    path::PathBuf,
+    sync::{Arc, PoisonError},
+};
+use supervisor::{
+    Execs, FsState, Listener, OnBehalf, Quiesce, Room, SeizeTimeout, Targets, closing,
+};
+
+/// What is said when a run goes on that was to stop.
+const NOT_STOPPED: &str = "dewar: not stopped: the run makes processes too fast, or there are no threads left to hold it, \
+    and what goes on would read what is typed; Ctrl-C ends the command, `kill -KILL` of dewar the run";
 
 /// Which object managers decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,6 +199,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
                 tree,
                 quiesce: Quiesce::default(),
                 execs: Execs::default(),
+                seizing: SeizeTimeout::default(),
             },
             records: Records {
                 audit,
@@ -225,6 +237,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         lead: Lead::default(),
         questions: ask.map(Questions::new),
         refusal,
+        room: Room::of_process(),
         times: CallTimes::new(account),
     });
     begin(&gate)?;
@@ -233,8 +246,16 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     }
     let _ = sandbox.let_go_of_streams();
     let control = Control::new(Arc::clone(&gate));
-    sandbox.hold_while_stopped(move || control.freeze());
+    sandbox.hold_while_stopped(move || {
+        let held = control.freeze();
+        if held.is_none() {
+            // Nobody may hear it.
+            let _ = writeln!(std::io::stderr(), "{NOT_STOPPED}");
+        }
+        held
+    });
     let outcome = sandbox.wait()?;
+    gate.state.targets.seizing.end();
     let unrecorded = unrecorded(&gate.settled, &gate.files.outside, capabilities, namespaces);
     let mut report = report(&gate, outcome, unrecorded);
     let reached = sandbox.reached();
@@ -243,15 +264,21 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     Ok(report)
 }
 
-/// Begins to decide calls, and to watch over those who do.
+/// Begins to decide calls, and to watch over those who do. All threads that a change of policy
+/// needs begin here: later the program may have used up those that there may be.
 fn begin(gate: &Arc<Gate>) -> Result<(), RunError> {
-    let watched = Arc::clone(gate);
+    let failed = || system("start a thread")(Errno::AGAIN);
+    let (watched, seizing) = (Arc::clone(gate), Arc::clone(gate));
     if !Gate::begin(gate) {
-        return Err(system("start a thread")(Errno::AGAIN));
+        return Err(failed());
     }
-    let thread = std::thread::Builder::new().name("watchdog".into()).stack_size(128 << 10);
-    let watchdog = thread.spawn(move || watched.watch());
-    watchdog.map(drop).map_err(|_| system("start a thread")(Errno::AGAIN))
+    let named = |name: &str| std::thread::Builder::new().name(name.into());
+    let watchdog = named("watchdog").stack_size(256 << 10).spawn(move || watched.watch());
+    watchdog.map_err(|_| failed())?;
+    let targets = move || supervisor::help_to_seize(&seizing.state.targets);
+    named("seizing").stack_size(128 << 10).spawn(targets).map_err(|_| failed())?;
+    let standby = &gate.state.targets.quiesce.changing;
+    standby.lock().unwrap_or_else(PoisonError::into_inner).prepare().map_err(|_| failed())
 }
 
 /// What came of a run that has ended.

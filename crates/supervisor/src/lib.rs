@@ -48,7 +48,10 @@ mod one_cpu;
 mod pending;
 mod quiesce;
 mod resolve;
+mod room;
 pub mod script;
+mod seize_timeout;
+mod standby;
 mod stop;
 mod sys;
 mod targets;
@@ -64,12 +67,17 @@ pub use link_directories::LinkDirectories;
 pub use missing_capabilities::MissingCapabilities;
 pub use on_behalf::OnBehalf;
 pub use pending::PendingCalls;
-pub use quiesce::{HoldThread, Quiesce};
+pub use quiesce::Quiesce;
 pub use resolve::{
     Name, resolve, resolve_for_caller, resolve_within, walk, walk_for_caller, walk_no_magiclinks,
     walk_to_create,
 };
-pub use stop::{PAUSE, Stopped, can_be_held_up, end_held_up_execs, is_alive, is_running, lives};
+pub use room::Room;
+pub use seize_timeout::SeizeTimeout;
+pub use standby::Standby;
+pub use stop::{
+    PAUSE, Stopped, can_be_held_up, end_held_up_execs, help_to_seize, is_alive, is_running, lives,
+};
 pub use sys::{
     clock, closing, limit, memory,
     notify::{Listener, Notification},

@@ -12,7 +12,7 @@ use crate::{
 use proc::{ProcessTree, Signals};
 use rustix::io::{Errno, Result};
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -37,7 +37,8 @@ struct PendingCall {
     tid: u32,
     /// The thread of the monitor.
     thread: Interruptible,
-    /// Policy changes, and the thread of the sandbox is held: it is to make the call anew.
+    /// Policy changes, and the thread of the sandbox is held, or its process is stopped: it is to
+    /// make the call anew.
     again: bool,
 }
 
@@ -100,13 +101,16 @@ impl PendingCalls {
     /// Ends the waits of callers that have something else to do. One that is about to begin ends
     /// the next time.
     pub fn interrupt(&self, listener: &Listener, tree: &ProcessTree) {
-        let ids: Vec<u64> = self.lock().keys().copied().collect();
-        for id in ids {
+        let all: Vec<(u64, u32)> = self.lock().iter().map(|(id, wait)| (*id, wait.tid)).collect();
+        let waiting: BTreeSet<u32> = all.iter().map(|(_, tid)| *tid).collect();
+        for (id, tid) in all {
+            let is_stopped = is_stopped(tree, tid, &waiting);
             // Held meanwhile: a thread that is done with this wait is interrupted in no other.
-            let waits = self.lock();
-            if let Some(wait) = waits.get(&id)
-                && interruption(listener, tree, id, wait.tid).is_some()
+            let mut waits = self.lock();
+            if let Some(wait) = waits.get_mut(&id)
+                && (is_stopped || interruption(listener, tree, id, wait.tid).is_some())
             {
+                wait.again |= is_stopped;
                 wait.thread.interrupt();
             }
         }
@@ -115,6 +119,14 @@ impl PendingCalls {
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, PendingCall>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the other threads of a caller's process are stopped by a signal, as by Ctrl-Z: the
+/// process is so once none is left in a call.
+fn is_stopped(tree: &ProcessTree, tid: u32, waiting: &BTreeSet<u32>) -> bool {
+    let process = tree.proc.identity(tid).and_then(|it| tree.proc.threads(it.pid));
+    let other = process.unwrap_or_default().into_iter().find(|it| !waiting.contains(it));
+    other.is_some_and(|it| tree.proc.stat(it).is_ok_and(|stat| stat.state == 'T'))
 }
 
 /// Why a caller need not wait any longer: it is gone, or has a signal to handle.

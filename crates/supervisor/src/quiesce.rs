@@ -1,12 +1,8 @@
 //! Quiescence: calls under way, and changes of policy, which wait until there are none.
 
-use crate::{pending::PendingCalls, sys::notify::Notification};
+use crate::{pending::PendingCalls, standby::Standby, sys::notify::Notification};
 use std::{
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::JoinHandle,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -17,8 +13,8 @@ pub struct Quiesce {
     changed: Condvar,
     /// Calls on the program's behalf that wait for a peer.
     pub waits: PendingCalls,
-    /// The last change of policy. Held by whoever makes one.
-    pub changing: Mutex<Option<HoldThread>>,
+    /// Who makes changes of policy. Held by whoever has one made.
+    pub changing: Mutex<Standby>,
 }
 
 #[derive(Debug, Default)]
@@ -147,23 +143,6 @@ impl Quiesce {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The thread of a change, which may still hold threads of the sandbox that could not be let go.
-#[derive(Debug)]
-pub struct HoldThread {
-    /// It ends by itself once nobody is held any more.
-    pub thread: JoinHandle<()>,
-    /// Tells it to end at once.
-    pub end: Arc<AtomicBool>,
-}
-
-impl HoldThread {
-    /// Lets them go: only the end of the thread that holds them does so.
-    pub fn end(self) {
-        self.end.store(true, Ordering::Release);
-        let _ = self.thread.join();
     }
 }
 

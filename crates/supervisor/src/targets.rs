@@ -1,6 +1,6 @@
 //! The threads that a filter sends calls of.
 
-use crate::{execs::Execs, quiesce::Quiesce, sys::notify::Listener};
+use crate::{execs::Execs, quiesce::Quiesce, seize_timeout::SeizeTimeout, sys::notify::Listener};
 use proc::ProcessTree;
 
 /// The threads of a sandbox: the targets of its supervisor, in the words of seccomp_unotify(2).
@@ -14,4 +14,6 @@ pub struct Targets {
     pub quiesce: Quiesce,
     /// Execs that are looked at while they are made.
     pub execs: Execs,
+    /// Who helps whoever seizes them.
+    pub seizing: SeizeTimeout,
 }

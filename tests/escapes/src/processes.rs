@@ -15,6 +15,7 @@ use std::{
 pub(crate) const CASES: &[Case] = cases![
     reaching_processes_outside,
     signalling_a_group_outside,
+    reaching_the_group_that_dewar_is_in,
     outliving_a_run_whose_group_is_killed,
 ];
 
@@ -41,6 +42,30 @@ fn signalling_a_group_outside(stage: &Stage) {
     outside.wait().expect("wait for `sleep`");
     held(&attack.expect("start `dewar`"));
     assert!(!was_killed, "the attack has killed a group outside");
+}
+
+/// By its number 0, which is of no PID namespace; where the kernel keeps signals inside and not.
+fn reaching_the_group_that_dewar_is_in(stage: &Stage) {
+    for unscoped in [false, true] {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("60").process_group(0);
+        let mut outside = stage.like(sleep).spawn().expect("start `sleep`");
+        let group = i32::try_from(outside.id()).expect("a PID");
+        let call = Call { unscoped, degraded: unscoped, ..stage.call("workspace") };
+        let mut attack = stage.command(call, "own_group", &[]);
+        let attack = attack.process_group(group).output();
+        let was_killed = outside.try_wait().expect("look").is_some();
+        let stat = std::fs::read_to_string(format!("/proc/{group}/stat")).unwrap_or_default();
+        let niceness = stat.split(' ').nth(18).map(str::to_owned);
+        let class = Command::new("ionice").args(["-p", &group.to_string()]).output();
+        outside.kill().expect("kill `sleep`");
+        outside.wait().expect("wait for `sleep`");
+        held(&attack.expect("start `dewar`"));
+        assert!(!was_killed, "the attack has killed a process beside Dewar");
+        assert_eq!(niceness.as_deref(), Some("0"), "the attack has slowed down another");
+        let class = String::from_utf8(class.expect("ionice").stdout).expect("UTF-8");
+        assert!(!class.contains("idle"), "the attack has another's disk wait: {class}");
+    }
 }
 
 /// The monitor and init are killed at once with all of the group, while others leave it.

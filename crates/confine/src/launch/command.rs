@@ -11,6 +11,7 @@ use rustix::process::{
 use rustix::thread::set_no_new_privs;
 
 use super::init_spec::InitSpec;
+use super::limits::give_back_files;
 use super::wire::{Doing, Report, Wire};
 use crate::sys;
 
@@ -52,7 +53,9 @@ fn confine(
         envelope.apply(queues).map_err(|error| (Doing::Envelope, errno_of(&error)))?;
     }
     // Landlock's library says of a descriptor too few that there is no Landlock.
-    spec.limits.apply_to_files().map_err(at(Doing::Limits))?;
+    give_back_files(order.files)
+        .and_then(|()| spec.limits.apply_to_files())
+        .map_err(at(Doing::Limits))?;
     // The monitor must be able to read the arguments of the exec, which is trapped. Nobody else
     // gains from it: there is no other process in the sandbox yet.
     set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(at(Doing::Prepare))?;

@@ -91,6 +91,21 @@ impl Limits {
     }
 }
 
+/// Lets the calling process have as many descriptors as it may give itself: the monitor holds some
+/// for the program. The limits before.
+pub(super) fn raise_files() -> Rlimit {
+    let before = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: before.maximum, ..before };
+    // Without, it has as many as before.
+    let _ = setrlimit(Resource::Nofile, raised);
+    before
+}
+
+/// Gives the calling process limits on descriptors that it had before.
+pub(super) fn give_back_files(before: Rlimit) -> Result<(), Errno> {
+    setrlimit(Resource::Nofile, before)
+}
+
 fn lower(resource: Resource, limit: u64) -> Result<(), Errno> {
     let now = getrlimit(resource);
     let least = |bound: Option<u64>| Some(bound.map_or(limit, |bound| bound.min(limit)));

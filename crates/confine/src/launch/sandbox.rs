@@ -46,8 +46,8 @@ pub struct Sandbox {
     pub(super) ended: bool,
 }
 
-/// Has everything in the sandbox stand still until what it returns is dropped.
-pub(super) type Hold = Box<dyn Fn() -> Box<dyn std::any::Any>>;
+/// Has everything in the sandbox stand still until what it returns is dropped; `None` if it cannot.
+pub(super) type Hold = Box<dyn Fn() -> Option<Box<dyn std::any::Any>>>;
 
 /// Why waiting failed. The sandbox is ended.
 #[derive(Debug, thiserror::Error)]
@@ -92,9 +92,10 @@ impl Sandbox {
 
     /// Calls `hold` whenever Dewar is about to stop with its command, and drops what that returns
     /// when it goes on. Whoever stops a job means all of it, and types for somebody else then: what
-    /// has left the job's session would read that.
-    pub fn hold_while_stopped<T: 'static>(&mut self, hold: impl Fn() -> T + 'static) {
-        self.hold = Some(Box::new(move || Box::new(hold())));
+    /// has left the job's session would read that. So where `hold` returns nothing, Dewar does not
+    /// stop, and the command goes on.
+    pub fn hold_while_stopped<T: 'static>(&mut self, hold: impl Fn() -> Option<T> + 'static) {
+        self.hold = Some(Box::new(move || hold().map(|held| Box::new(held) as _)));
     }
 
     /// The first process of the sandbox, in the monitor's pid namespace.
@@ -271,9 +272,12 @@ impl Sandbox {
         }
         if self.is_stopped() {
             let still = self.hold.as_ref().map(|hold| hold());
-            stop_by(signal);
+            let is_running = matches!(still, Some(None));
+            if !is_running {
+                stop_by(signal);
+            }
             drop(still);
-            if terminal::is_orphaned(self.proc()) {
+            if is_running || terminal::is_orphaned(self.proc()) {
                 self.stop.stopped = false;
                 self.resume();
             }

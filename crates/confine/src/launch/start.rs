@@ -16,7 +16,7 @@ use super::cgroup::Cgroup;
 use super::exec::{CommandError, Program};
 use super::init::become_init;
 use super::init_spec::InitSpec;
-use super::limits::{ByCgroup, Reached};
+use super::limits::{self, ByCgroup, Reached};
 use super::mounts::ViewError;
 use super::outcome::CommandStatus;
 use super::sandbox::Sandbox;
@@ -176,6 +176,7 @@ pub fn start(
 ) -> Result<Started, StartError> {
     let program = Program::new(&spec.command, &spec.environment)?;
     let signals = prepare_monitor(spec)?;
+    let files = limits::raise_files();
     let terminal = Terminal::open(entered.proc());
     let cgroup = Cgroup::make(&spec.limits);
     let by_cgroup = cgroup.as_ref().map(Cgroup::by).unwrap_or_default();
@@ -187,6 +188,7 @@ pub fn start(
         program: &program,
         proc: entered.proc(),
         by_cgroup,
+        files,
         cgroup: cgroup.as_ref().map_or(&[], Cgroup::entries),
         leads,
     };

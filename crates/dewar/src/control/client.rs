@@ -2,18 +2,28 @@
 
 use super::{
     ended::ended,
-    stopped::{self, Stopped, is_stopped},
+    unheard::{self, Unheard, ending, is_stopped, lives},
     wire::{Packed, PolicyChange, Reply, Request, Status, pack, unpack},
 };
 use crate::failure::{Failed, Usage};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use ipc::{Call, ConnectError, Port, Transport};
-use runs::RunDirectory;
-use std::{io, os::fd::AsFd as _, time::Duration};
+use runs::{ControlEntry, RunDirectory};
+use std::{
+    io,
+    os::fd::AsFd as _,
+    thread,
+    time::{Duration, Instant},
+};
 
 /// How long a run may take to answer. Most of a change is stopping its processes.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long a run that is ending takes at most to take its socket away, and between two looks
+/// whether it has.
+const ENDING: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Which run is meant.
 #[derive(Clone, Debug, Args)]
@@ -34,19 +44,19 @@ impl Run {
     /// Every run of this user that answers, the oldest first. What runs that were killed have left
     /// is removed.
     pub(crate) fn all() -> anyhow::Result<Vec<Self>> {
-        Ok(Self::and_stopped()?.0)
+        Ok(Self::and_unheard()?.0)
     }
 
-    /// The same, and those that are stopped with their monitors.
-    pub(crate) fn and_stopped() -> anyhow::Result<(Vec<Self>, Vec<Stopped>)> {
-        let (mut runs, mut all_stopped) = (Vec::new(), Vec::new());
+    /// The same, and those that do not answer though their monitors have not ended.
+    pub(crate) fn and_unheard() -> anyhow::Result<(Vec<Self>, Vec<Unheard>)> {
+        let (mut runs, mut unheard) = (Vec::new(), Vec::new());
         for place in RunDirectory::all() {
             for entry in place.entries()? {
                 let pid = u32::try_from(entry.pid).ok();
                 let stopped = || pid.filter(|pid| is_stopped(*pid));
                 let (path, by) = (place.socket(&entry), Transport::Socket);
                 let port = match stopped() {
-                    Some(_) => Port::connect_within(&path, by, stopped::PATIENCE),
+                    Some(_) => Port::connect_within(&path, by, unheard::PATIENCE),
                     None => Port::connect(&path, by),
                 };
                 let answered = match port {
@@ -57,39 +67,41 @@ impl Run {
                     }
                     Err(_) => None,
                 };
-                match (answered, stopped()) {
-                    (Some(run), _) => runs.push(run),
+                match (answered, stopped(), pid) {
+                    (Some(run), ..) => runs.push(run),
                     // Perhaps since it was asked.
-                    (None, Some(pid)) => all_stopped.push(Stopped::of(entry.id, pid)),
-                    // It is starting, or ending, or not ours.
-                    (None, None) => {}
+                    (None, Some(pid), _) => unheard.push(Unheard::of(entry.id, pid, true)),
+                    (None, None, Some(pid)) if is_there(&place, &entry, pid) => {
+                        unheard.push(Unheard::of(entry.id, pid, false));
+                    }
+                    (None, None, _) => {}
                 }
             }
         }
         runs.sort_by_key(|run| run.status.started);
-        all_stopped.sort_by_key(Stopped::started);
-        Ok((runs, all_stopped))
+        unheard.sort_by_key(Unheard::started);
+        Ok((runs, unheard))
     }
 
     /// The run that a person means.
     ///
     /// # Errors
     ///
-    /// [`Usage`] if there is none, or more than one; [`Failed`] if it is stopped.
+    /// [`Usage`] if there is none, or more than one; [`Failed`] if it does not answer.
     pub(crate) fn find(arg: &RunArg) -> anyhow::Result<Self> {
-        let (mut runs, stopped) = Self::and_stopped()?;
+        let (mut runs, unheard) = Self::and_unheard()?;
         let Some(name) = &arg.run else {
-            return match (runs.len(), &stopped[..]) {
+            return match (runs.len(), &unheard[..]) {
                 (1, []) => Ok(runs.remove(0)),
                 (0, []) => bail!(nothing_runs()),
                 (0, [one]) => bail!(one.refusal()),
-                _ => bail!(Usage(format!("which run? {}", list(&runs, &stopped)))),
+                _ => bail!(Usage(format!("which run? {}", list(&runs, &unheard)))),
             };
         };
         if name == "last" {
             let last = runs.last().map(|run| run.status.started);
-            if let Some(stopped) = stopped.last().filter(|it| it.started() >= last) {
-                bail!(stopped.refusal());
+            if let Some(unheard) = unheard.last().filter(|it| it.started() >= last) {
+                bail!(unheard.refusal());
             }
             return runs.pop().with_context(nothing_runs);
         }
@@ -97,7 +109,7 @@ impl Run {
         if let Some(index) = runs.iter().position(exact) {
             return Ok(runs.remove(index));
         }
-        Self::begins_with(name, runs, &stopped)
+        Self::begins_with(name, runs, &unheard)
     }
 
     /// The run that is called `name`, or whose id alone begins so, if it goes on and answers.
@@ -112,21 +124,25 @@ impl Run {
         Ok(runs.pop().filter(|_| runs.is_empty()))
     }
 
-    /// The run whose id begins so; of those that are stopped, also one that is called so.
-    fn begins_with(name: &str, runs: Vec<Self>, stopped: &[Stopped]) -> anyhow::Result<Self> {
-        if let Some(it) = stopped.iter().find(|it| it.is_called(name)) {
+    /// The run whose id begins so; of those that do not answer, also one that is called so.
+    fn begins_with(name: &str, runs: Vec<Self>, unheard: &[Unheard]) -> anyhow::Result<Self> {
+        if let Some(it) = unheard.iter().find(|it| it.is_called(name)) {
             bail!(it.refusal());
         }
-        if runs.is_empty() && stopped.is_empty() {
+        if runs.is_empty() && unheard.is_empty() {
             bail!(ended(name).unwrap_or_else(nothing_runs));
         }
-        let halted: Vec<&Stopped> = stopped.iter().filter(|it| it.id.starts_with(name)).collect();
+        let halted: Vec<&Unheard> = unheard.iter().filter(|it| it.id.starts_with(name)).collect();
         let (mut found, others): (Vec<Self>, _) =
             runs.into_iter().partition(|run| run.status.id.starts_with(name));
         match (found.len(), &halted[..]) {
             (1, []) => Ok(found.remove(0)),
             (0, [one]) => bail!(one.refusal()),
             (0, []) => {
+                // What one is called that has written nothing down, nobody knows.
+                if let Some(nameless) = unheard.iter().find(|it| it.begun.is_none()) {
+                    bail!(nameless.refusal());
+                }
                 if let Some(ended) = ended(name) {
                     bail!(ended);
                 }
@@ -136,7 +152,7 @@ impl Run {
                 bail!(Usage(format!(
                     "no run is called `{}`{meant}; there are {}",
                     monitor::visible(name),
-                    list(&others, stopped)
+                    list(&others, unheard)
                 )))
             }
             _ => bail!(Usage(format!(
@@ -166,8 +182,21 @@ impl Run {
         match ask(&mut self.port, request) {
             Ok(Reply::Refused(why)) => bail!(Failed(why)),
             Ok(reply) => Ok(reply),
+            Err(error) if lives(self.status.pid) => {
+                let Status { id, pid, .. } = &self.status;
+                let what = "so nobody knows what came of this; its monitor, process";
+                let ends = ending(*pid);
+                bail!(Failed(format!(
+                    "run {id} does not answer ({error:#}), {what} {pid}, goes on: {ends}"
+                )))
+            }
             Err(error) => bail!(Failed(format!("run {}: {error:#}", self.status.id))),
         }
+    }
+
+    /// Whether its monitor has not ended.
+    pub(crate) fn goes_on(&self) -> bool {
+        lives(self.status.pid)
     }
 
     /// Asks for a change, and returns what came of it.
@@ -203,11 +232,26 @@ fn nothing_runs() -> Usage {
     Usage("nothing runs; start something with `dewar run -- COMMAND`".into())
 }
 
-fn list<'a>(runs: &[Run], stopped: impl IntoIterator<Item = &'a Stopped>) -> String {
+/// Whether a run that has not answered has not ended either: for its end, its socket goes soon.
+fn is_there(place: &RunDirectory, entry: &ControlEntry, pid: u32) -> bool {
+    let until = Instant::now() + ENDING;
+    loop {
+        let is_listed = place.entries().is_ok_and(|all| all.contains(entry));
+        if !is_listed || !lives(pid) {
+            return false;
+        }
+        if Instant::now() > until {
+            return true;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+fn list<'a>(runs: &[Run], unheard: impl IntoIterator<Item = &'a Unheard>) -> String {
     let one = |run: &Run| match &run.status.name {
         Some(name) => format!("{} ({name})", run.status.id),
         None => run.status.id.clone(),
     };
-    let stopped = stopped.into_iter().map(Stopped::called);
-    runs.iter().map(one).chain(stopped).collect::<Vec<_>>().join(", ")
+    let unheard = unheard.into_iter().map(Unheard::called);
+    runs.iter().map(one).chain(unheard).collect::<Vec<_>>().join(", ")
 }

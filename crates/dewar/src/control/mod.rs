@@ -10,13 +10,13 @@ mod client;
 mod ended;
 mod guard;
 mod service;
-mod stopped;
+mod unheard;
 mod wire;
 
 pub(crate) use begun::{Begun, journal_directory, records, unwritable};
 pub(crate) use client::{Run, RunArg, odd};
 pub(crate) use service::{Endpoint, Service};
-pub(crate) use stopped::Stopped;
+pub(crate) use unheard::Unheard;
 pub(crate) use wire::{
     ChangeResult, Counters, Decisions, Denial, NewProfile, PolicyChange, Reply, Request, Status,
 };

@@ -21,6 +21,9 @@ use std::{
 /// How long the end of a run waits for answers that are under way.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Threads that answer where the program has used up all that there may be.
+const STANDING_IN: usize = 2;
+
 /// Who answers the questions put to a run.
 pub(crate) trait Service: Send + Sync + 'static {
     /// The answer.
@@ -74,19 +77,28 @@ impl Endpoint {
             let counter = Arc::clone(&labels);
             control.on_new_label(move || counter.advance());
             outsiders.begin(control);
-            let serve = move || {
-                server.serve(|request| {
-                    open.fetch_add(1, Ordering::AcqRel);
-                    answer(&*service, &labels, request);
-                    open.fetch_sub(1, Ordering::AcqRel);
-                })
-            };
-            // Without it the run goes on; it only cannot be asked.
-            if thread::Builder::new().name("control".into()).spawn(serve).is_err() {
+            let answer = Arc::new(move |request: ipc::Request<'_>| {
+                open.fetch_add(1, Ordering::AcqRel);
+                answer(&*service, &labels, request);
+                open.fetch_sub(1, Ordering::AcqRel);
+            });
+            let (by_one, own) = (Arc::clone(&server), Arc::clone(&answer));
+            let serve = move || drop(by_one.serve(|request| own(request)));
+            let mut begun = begin(serve);
+            for _ in 0..STANDING_IN {
+                let (server, answer) = (Arc::clone(&server), Arc::clone(&answer));
+                begun = begun.and_then(|()| begin(move || server.stand_in(|it| answer(it))));
+            }
+            // Without them the run goes on; it only cannot be asked.
+            if begun.is_err() {
                 crate::output::tell!("dewar: cannot start a thread, so this run cannot be changed");
             }
         }
     }
+}
+
+fn begin(serve: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    thread::Builder::new().name("control".into()).spawn(serve).map(drop)
 }
 
 impl Drop for Endpoint {

@@ -65,7 +65,7 @@ pub(super) fn no_run(unrecorded: Option<Begun>) -> Usage {
 
 /// Nothing is called so: what may have been meant, and where to look.
 pub(super) fn unknown(run: &str, summaries: &[Summary]) -> anyhow::Error {
-    let (going_on, stopped) = Run::and_stopped().unwrap_or_default();
+    let (going_on, unheard) = Run::and_unheard().unwrap_or_default();
     let is_it = |it: &&Run| it.status.id == run || it.status.name.as_deref() == Some(run);
     if let Some(it) = going_on.iter().find(is_it) {
         let what =
@@ -74,8 +74,9 @@ pub(super) fn unknown(run: &str, summaries: &[Summary]) -> anyhow::Error {
         let so_far = format!("`dewar explain {}` tells what it was denied so far", visible(called));
         return Usage(format!("{what}; {so_far}")).into();
     }
-    if let Some(it) = stopped.iter().find(|it| it.is_called(run)) {
-        let what = format!("run {} is stopped, and its record is there once it has ended", it.id);
+    if let Some(it) = unheard.iter().find(|it| it.is_called(run)) {
+        let how = if it.is_stopped { "is stopped" } else { "does not answer" };
+        let what = format!("run {} {how}, and its record is there once it has ended", it.id);
         return Usage(format!("{what}; {}", it.remedy())).into();
     }
     let is_it = |it: &&Begun| it.status.id == run || it.status.name.as_deref() == Some(run);

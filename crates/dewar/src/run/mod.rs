@@ -210,10 +210,10 @@ fn time_limit(outcome: CommandStatus, compiled: &profile::Compiled) -> Option<St
 /// A name stands for one run at a time.
 fn insist_on_name(request: &RunRequest) -> anyhow::Result<()> {
     let Some(name) = &request.name else { return Ok(()) };
-    let (runs, stopped) = Run::and_stopped()?;
+    let (runs, unheard) = Run::and_unheard()?;
     let going_on = runs.iter().find(|run| run.status.name.as_ref() == Some(name));
-    let stopped = stopped.iter().find(|it| it.is_called(name)).map(|it| &it.id);
-    if let Some(id) = going_on.map(|run| &run.status.id).or(stopped) {
+    let unheard = unheard.iter().find(|it| it.is_called(name)).map(|it| &it.id);
+    if let Some(id) = going_on.map(|run| &run.status.id).or(unheard) {
         bail!(Usage(format!("run {id} is called `{name}` already")));
     }
     Ok(())

@@ -5,6 +5,7 @@ mod attach;
 mod foreground;
 mod manager;
 mod others;
+mod refusals;
 mod send;
 
 pub(crate) use asker::ProcessAsker;

@@ -1,6 +1,10 @@
 //! What one process may do to another, and forking.
 
-use super::{attach, send};
+use super::{
+    attach,
+    refusals::{Reach, refuse},
+    send,
+};
 use avc::Hint;
 use flask::{AccessVector, Class, InitialSid, Sid, perm};
 use mediation::{
@@ -21,6 +25,8 @@ use syscalls::Sysno;
 
 /// `IOPRIO_WHO_PROCESS` of `linux/ioprio.h`.
 const IOPRIO_WHO_PROCESS: i32 = 1;
+/// `IOPRIO_WHO_PGRP` of the same.
+const IOPRIO_WHO_PGRP: i32 = 2;
 
 /// Asks about a process labelled `tsid`.
 fn ask(
@@ -193,10 +199,13 @@ fn targets(asker: Asker<'_>, pid: i32) -> Result<Targets> {
 }
 
 /// Whether the kernel sends what is for a group, or for all, to processes of the caller's domain
-/// only.
-fn keeps_to_itself(asker: Asker<'_>) -> bool {
+/// only. The group that Dewar was started in has no number inside, and members outside; who has
+/// left it, for one with a number, does not come back.
+fn keeps_to_itself(asker: Asker<'_>, targets: &Targets) -> bool {
     let has_own_pids = |own: &Identity| own.pid != own.inner_pid;
-    asker.state.subjects.cannot_differ_yet() && asker.caller.identity().is_ok_and(has_own_pids)
+    !matches!(targets, Targets::Group(0))
+        && asker.state.subjects.cannot_differ_yet()
+        && asker.caller.identity().is_ok_and(has_own_pids)
 }
 
 pub(super) fn signal(asker: Asker<'_>) -> CallResult {
@@ -220,7 +229,7 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
         Targets::Group(group) => Some(Some(group)),
         Targets::All => Some(None),
     };
-    if let Some(group) = group.filter(|_| !keeps_to_itself(asker)) {
+    if let Some(group) = group.filter(|_| !keeps_to_itself(asker, &targets)) {
         return send_to_members(asker, group, signal);
     }
     let own = asker.caller.identity()?;
@@ -247,16 +256,16 @@ pub(super) fn own(asker: Asker<'_>) -> CallResult {
     }
     let owner = asker.caller.int(2);
     asker.caller.file(asker.caller.int(0))?;
-    let many = !asker.state.subjects.cannot_differ_yet();
-    if owner != 0 && (many || (owner < 0 && !keeps_to_itself(asker))) {
-        // An owner may enter another domain, and others may join its group.
-        return Err(Errno::PERM);
-    }
     let targets = match owner {
         0 => return Ok(Answer::Continue),
         group if group < 0 => Targets::Group(group.unsigned_abs()),
         pid => Targets::One(pid.unsigned_abs()),
     };
+    let many = !asker.state.subjects.cannot_differ_yet();
+    if many || (owner < 0 && !keeps_to_itself(asker, &targets)) {
+        // An owner may enter another domain, and others may join its group.
+        return Err(refuse(asker, Reach::Owner));
+    }
     allow(
         asker,
         &targets,
@@ -311,7 +320,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
             return attach::reach_held(asker, &targets?);
         }
         // The descriptor may stand for another process by the time that the kernel looks.
-        Sysno::pidfd_getfd if many => return Err(Errno::PERM),
+        Sysno::pidfd_getfd if many => return Err(refuse(asker, Reach::Pidfd)),
         Sysno::pidfd_getfd => allow(asker, &Targets::One(behind_pidfd(asker, int(0))?), ptrace)?,
         _ => allow(asker, &one(0)?, ptrace)?,
     }
@@ -337,9 +346,18 @@ pub(super) fn tune(asker: Asker<'_>) -> CallResult {
         Sysno::setpriority | Sysno::ioprio_set => {
             let own = asker.caller.identity()?;
             if own.pid == own.inner_pid {
-                // Without PIDs of its own: the kernel would take every process of the user outside,
-                // too.
-                return Err(Errno::PERM);
+                return Err(refuse(asker, Reach::Machine));
+            }
+            // Of a user, the kernel takes those that have a number in the caller's namespace; of
+            // the caller's group, all.
+            let group = if asker.number == Sysno::setpriority {
+                libc::PRIO_PGRP as i32
+            } else {
+                IOPRIO_WHO_PGRP
+            };
+            let is_outside = || group_of(asker, own.pid).is_none_or(|group| group == 0);
+            if (int(0), int(1)) == (group, 0) && is_outside() {
+                return Err(refuse(asker, Reach::OwnGroup));
             }
             allow(asker, &Targets::All, perm::process::SETSCHED)?;
             return Ok(Answer::Continue);

@@ -16,7 +16,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use supervisor::{HoldThread, Stopped, is_running, thread};
+use supervisor::{Standby, Stopped, is_running, thread};
 
 /// Calls that are made on the program's behalf are waited for so long, and then the threads.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -41,18 +41,20 @@ impl Drop for Hold {
 /// Stops all threads, except that those whose calls wait do so when the wait is over. A change of
 /// policy ends it. `None` if some cannot be stopped, or policy is being changed.
 pub(crate) fn hold(gate: &Arc<Gate>, ended: Box<dyn FnOnce() + Send>) -> Option<Hold> {
-    let last = match gate.state.targets.quiesce.changing.try_lock() {
-        Ok(last) => last,
-        Err(TryLockError::Poisoned(last)) => last.into_inner(),
+    let standby = match gate.state.targets.quiesce.changing.try_lock() {
+        Ok(standby) => standby,
+        Err(TryLockError::Poisoned(standby)) => standby.into_inner(),
         Err(TryLockError::WouldBlock) => return None,
     };
-    begin(gate, last, Traced::Go, ended)
+    begin(gate, standby, Traced::Go, ended)
 }
 
-/// The same, whoever is traced inside: for while this process is stopped itself.
+/// The same, whoever is traced inside: for while this process is stopped itself, and so finds
+/// nobody later. `None` also if others come for so long that nobody can say that all are held.
 pub(crate) fn freeze(gate: &Arc<Gate>) -> Option<Hold> {
-    let last = gate.state.targets.quiesce.changing.lock().unwrap_or_else(PoisonError::into_inner);
-    begin(gate, last, Traced::Stop, Box::new(|| ()))
+    let standby = &gate.state.targets.quiesce.changing;
+    let standby = standby.lock().unwrap_or_else(PoisonError::into_inner);
+    begin(gate, standby, Traced::Stop, Box::new(|| ()))
 }
 
 /// What is done about processes that somebody inside traces, so that they cannot be seized.
@@ -66,22 +68,17 @@ enum Traced {
 
 fn begin(
     gate: &Arc<Gate>,
-    mut last: MutexGuard<'_, Option<HoldThread>>,
+    mut standby: MutexGuard<'_, Standby>,
     traced: Traced,
     ended: Box<dyn FnOnce() + Send>,
 ) -> Option<Hold> {
-    if let Some(last) = last.take() {
-        last.end();
-    }
-    let end = Arc::new(AtomicBool::new(false));
     let (tell, told) = mpsc::channel();
-    let (held, stop) = (Arc::clone(gate), Arc::clone(&end));
-    let stand = move || {
-        stand_still(&held, &stop, traced, &tell);
+    let held = Arc::clone(gate);
+    let stand = move |end: &AtomicBool| {
+        stand_still(&held, end, traced, &tell);
         ended();
     };
-    let thread = std::thread::Builder::new().name("hold".into()).spawn(stand).ok()?;
-    *last = Some(HoldThread { thread, end: Arc::clone(&end) });
+    let end = standby.begin(stand).ok()?;
     let stands = told.recv().unwrap_or(false);
     stands.then_some(Hold(end))
 }
@@ -96,8 +93,7 @@ fn stand_still(gate: &Arc<Gate>, end: &AtomicBool, traced: Traced, tell: &mpsc::
     Gate::reopen(gate);
     let mut halted = Vec::new();
     match traced {
-        // Whatever fails: what is held is held.
-        Traced::Stop => (seized, halted) = (true, halt_all(gate, &mut stopped, refused)),
+        Traced::Stop => (halted, seized) = halt_all(gate, &mut stopped, refused),
         Traced::Go => seized &= refused.is_empty(),
     }
     let _ = tell.send(seized);
@@ -114,29 +110,33 @@ fn stand_still(gate: &Arc<Gate>, end: &AtomicBool, traced: Traced, tell: &mpsc::
 }
 
 /// Stops processes by a signal that refuse to be seized, and seizes what they have made before;
-/// those that it has stopped.
-fn halt_all(gate: &Arc<Gate>, stopped: &mut Stopped<'_>, refused: BTreeSet<u32>) -> Vec<OwnedFd> {
+/// those that it has stopped, and whether all are held.
+fn halt_all(
+    gate: &Arc<Gate>,
+    stopped: &mut Stopped<'_>,
+    refused: BTreeSet<u32>,
+) -> (Vec<OwnedFd>, bool) {
     let halt = |pids: &BTreeSet<u32>, until: Instant| halt(gate, pids, until);
     let look = |waits: bool| {
         // Who traces one, and has not stopped yet, may be letting it go.
         let mut any = waits && stopped.scan();
-        // What is seized makes nothing that is not; a look that fails says nothing.
-        let before = stopped.count();
-        any |= stopped.stop(Instant::now()).is_err() || stopped.count() != before;
+        // What is seized makes nothing that is not; a look that fails says nothing. That some have
+        // not stopped, whose calls wait, is no matter.
+        any |= stopped.stop(Instant::now()).is_err() || stopped.is_restless();
         (any, stopped.take_refused())
     };
     until_quiet(refused, FREEZING, halt, look)
 }
 
 /// Halts `refused`, and those that `look` finds to be so, until that finds nobody who is not held;
-/// what `halt` has halted, by the time that it is given. What is found later than `freezing` has no
-/// time, and after as long again nobody looks.
+/// what `halt` has halted, by the time that it is given, and whether nobody was found in the end.
+/// What is found later than `freezing` has no time, and after as long again nobody looks.
 fn until_quiet<T>(
     mut refused: BTreeSet<u32>,
     freezing: Duration,
     halt: impl Fn(&BTreeSet<u32>, Instant) -> Vec<T>,
     mut look: impl FnMut(bool) -> (bool, BTreeSet<u32>),
-) -> Vec<T> {
+) -> (Vec<T>, bool) {
     let mut halted = Vec::new();
     let begun = Instant::now();
     // One that ends while the others are listed can have the kernel leave one out.
@@ -153,7 +153,7 @@ fn until_quiet<T>(
             std::thread::sleep(LOOK);
         }
     }
-    halted
+    (halted, quiet == 2)
 }
 
 /// Stops processes by a signal, and kills those that do not stop in time; those that it has
@@ -195,7 +195,7 @@ mod tests {
 
     /// Those that each look finds anew, `count` times; for each that was halted, whether it had no
     /// time to stop by itself, and when that was.
-    fn halted(count: u32) -> (Vec<(bool, Duration)>, u32) {
+    fn halted(count: u32) -> (Vec<(bool, Duration)>, u32, bool) {
         let (begun, looks, known) = (Instant::now(), Cell::new(0), RefCell::new(BTreeSet::new()));
         let halt = |pids: &BTreeSet<u32>, until: Instant| {
             let new = pids.iter().filter(|pid| known.borrow_mut().insert(**pid));
@@ -206,13 +206,15 @@ mod tests {
             let found = (looks.get() <= count).then_some(looks.get());
             (false, found.into_iter().collect())
         };
-        (until_quiet(BTreeSet::from([0]), SOON, halt, look), looks.get())
+        let (halted, is_quiet) = until_quiet(BTreeSet::from([0]), SOON, halt, look);
+        (halted, looks.get(), is_quiet)
     }
 
     #[test]
     fn what_is_found_late_is_killed_and_looked_for_no_longer_than_that_takes() {
         let begun = Instant::now();
-        let (halted, looks) = halted(u32::MAX);
+        let (halted, looks, is_quiet) = halted(u32::MAX);
+        assert!(!is_quiet, "somebody was found at every look");
         assert!(begun.elapsed() < 4 * SOON, "{:?}", begun.elapsed());
         assert!(looks > 2 && halted.len() as u32 == looks, "{looks} looks");
         assert!(!halted[0].0, "the first had no time to stop");
@@ -224,8 +226,15 @@ mod tests {
 
     #[test]
     fn it_is_looked_until_nobody_was_found_twice() {
-        let (halted, looks) = halted(3);
-        assert_eq!((halted.len(), looks), (4, 6));
+        let (halted, looks, is_quiet) = halted(3);
+        assert_eq!((halted.len(), looks, is_quiet), (4, 6, true));
         assert!(halted.iter().all(|(is_killed, _)| !is_killed));
+    }
+
+    #[test]
+    fn who_is_there_at_every_look_and_is_never_caught_is_not_held() {
+        let halt = |_: &BTreeSet<u32>, _| Vec::<()>::new();
+        let (_, is_quiet) = until_quiet(BTreeSet::new(), SOON, halt, |_| (true, BTreeSet::new()));
+        assert!(!is_quiet);
     }
 }

@@ -32,8 +32,7 @@ pub use naming::ByName;
 use naming::NamedFiles;
 pub use receipt::{Action, Held, Holder, Receipt, RevokeMode};
 use rustix::io::Errno;
-use std::sync::{Arc, PoisonError, atomic::AtomicBool, mpsc};
-use supervisor::HoldThread;
+use std::sync::{Arc, PoisonError, mpsc};
 
 /// Why a change did not reach a run.
 #[derive(Debug, thiserror::Error)]
@@ -94,19 +93,12 @@ impl Control {
         if self.0.off {
             return Ok(Receipt { complete: true, ..Receipt::default() });
         }
-        let mut last =
+        let mut standby =
             self.0.state.targets.quiesce.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = last.take() {
-            last.end();
-        }
         let (receipts, receipt) = mpsc::channel();
-        let end = Arc::new(AtomicBool::new(false));
-        let (gate, ended) = (Arc::clone(&self.0), Arc::clone(&end));
+        let gate = Arc::clone(&self.0);
         let named = NamedFiles::new(named)?;
-        let change = move || change::run(&gate, (mode, named), &receipts, &ended);
-        let thread = std::thread::Builder::new().name("change".into());
-        let thread = thread.spawn(change).map_err(|_| Errno::AGAIN)?;
-        *last = Some(HoldThread { thread, end });
+        standby.begin(move |end| change::run(&gate, (mode, named), &receipts, end))?;
         receipt.recv().unwrap_or(Err(ApplyError::System(Errno::CANCELED)))
     }
 

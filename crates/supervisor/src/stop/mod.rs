@@ -14,7 +14,8 @@ use crate::{
 use borrowed::Borrowed;
 use proc::{ProcessTree, none_if_gone};
 use rustix::io::{Errno, Result};
-use seizing::{SeizeTimeout, is_traced};
+pub use seizing::help_to_seize;
+use seizing::is_traced;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     time::{Duration, Instant},
@@ -50,6 +51,8 @@ pub struct Stopped<'a> {
     ended: BTreeMap<u32, u32>,
     /// How many have ended that were held.
     gone: u64,
+    /// At the last look somebody was found anew, or had ended: there may be more.
+    is_restless: bool,
 }
 
 struct Thread {
@@ -73,6 +76,7 @@ impl<'a> Stopped<'a> {
             gone_waits: false,
             ended,
             gone: 0,
+            is_restless: true,
         }
     }
 
@@ -88,18 +92,10 @@ impl<'a> Stopped<'a> {
     /// Stops all threads of the sandbox. Whether they stand still, as far as they can be stopped;
     /// else something is to be done about those that refuse it, or time is over.
     pub fn stop(&mut self, until: Instant) -> Result<bool> {
-        let (timeout, targets) = (SeizeTimeout::default(), self.targets);
-        std::thread::scope(|scope| {
-            let watching = std::thread::Builder::new().name("seize-timeout".into());
-            // Without it, whoever is quick enough can have this wait: better than to stop nobody.
-            let _ = watching.spawn_scoped(scope, || timeout.watch(targets));
-            let stopped = self.stop_all(&timeout, until);
-            timeout.end();
-            stopped
-        })
+        self.targets.seizing.during(|| self.stop_all(until))
     }
 
-    fn stop_all(&mut self, timeout: &SeizeTimeout, until: Instant) -> Result<bool> {
+    fn stop_all(&mut self, until: Instant) -> Result<bool> {
         let mut quiet = 0;
         loop {
             // One that runs can make others, and what one has made that ends during a look can move
@@ -107,9 +103,10 @@ impl<'a> Stopped<'a> {
             // When none ran before two looks that found nobody new, and nobody that was listed
             // ended, the list is complete.
             let (waiting, gone) = (self.is_waiting(), self.gone);
-            let is_new = self.seize_new(timeout)?;
+            let is_new = self.seize_new()?;
             self.scan();
-            if is_new || self.gone != gone {
+            self.is_restless = is_new || self.gone != gone;
+            if self.is_restless {
                 quiet = 0;
                 self.wait_for_all(PATIENCE);
             } else if waiting {
@@ -126,6 +123,12 @@ impl<'a> Stopped<'a> {
                 return Ok(false);
             }
         }
+    }
+
+    /// Whether the last look by [`Stopped::stop`] found somebody who was not held before it, or who
+    /// had ended, and so may have made another.
+    pub fn is_restless(&self) -> bool {
+        self.is_restless
     }
 
     /// The processes that cannot be stopped; they are not spoken of again.

@@ -19,76 +19,19 @@ use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
     thread::CapabilitySet,
 };
-use std::{
-    os::fd::AsFd as _,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::os::fd::AsFd as _;
 
-/// No exec that nobody holds up takes longer on a machine that is not held up itself.
-const PATIENCE: Duration = Duration::from_millis(100);
-
-/// Sees to it that whoever seizes does not wait for ever.
-#[derive(Default)]
-pub(super) struct SeizeTimeout {
-    state: Mutex<Watched>,
-    over: Condvar,
-}
-
-#[derive(Default)]
-struct Watched {
-    /// The process of which a thread is being seized, and since when.
-    seizing: Option<(u32, Instant)>,
-    /// Threads that were waited for in the place of whoever holds them.
-    seen_off: Vec<u32>,
-    is_over: bool,
-}
-
-impl SeizeTimeout {
-    /// Seizes a thread of `pid`.
-    fn seize(&self, pid: u32, tid: u32) -> Result<()> {
-        self.lock().seizing = Some((pid, Instant::now()));
-        let seized = ptrace::seize(tid);
-        self.lock().seizing = None;
-        seized
-    }
-
-    /// The threads that have ended, and were waited for already.
-    fn seen_off(&self) -> Vec<u32> {
-        std::mem::take(&mut self.lock().seen_off)
-    }
-
-    /// Helps whoever seizes until [`SeizeTimeout::end`].
-    pub(super) fn watch(&self, targets: &Targets) {
-        let mut watched = self.lock();
-        while !watched.is_over {
-            let late = watched.seizing.filter(|(_, since)| since.elapsed() > PATIENCE);
-            if let Some((pid, _)) = late {
-                drop(watched);
-                let seen_off = help(&targets.tree, pid);
-                watched = self.lock();
-                watched.seen_off.extend(seen_off);
-            }
-            let waited = self.over.wait_timeout(watched, PATIENCE / 4);
-            watched = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// Nothing is seized any more.
-    pub(super) fn end(&self) {
-        self.lock().is_over = true;
-        self.over.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Watched> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Helps whoever seizes until [`SeizeTimeout::end`](crate::SeizeTimeout::end). Whoever does so
+/// begins before the program, which may use up all threads that there may be.
+pub fn help_to_seize(targets: &Targets) {
+    targets.seizing.watch(|pid| help(&targets.tree, pid));
 }
 
 impl Stopped<'_> {
     /// Seizes what is not held yet; whether there was any, or one that has ended since it was
     /// listed: before that it may have made another, which was not.
-    pub(super) fn seize_new(&mut self, timeout: &SeizeTimeout) -> Result<bool> {
+    pub(super) fn seize_new(&mut self) -> Result<bool> {
+        let timeout = &self.targets.seizing;
         let (pids, mut any) = self.targets.tree.look_inside()?;
         let ended = std::mem::take(&mut self.ended);
         for pid in pids {
@@ -105,7 +48,7 @@ impl Stopped<'_> {
                 if self.threads.contains_key(&tid) {
                     continue;
                 }
-                match timeout.seize(pid, tid) {
+                match timeout.seize(pid, || ptrace::seize(tid)) {
                     Ok(()) => {
                         self.hold(pid, tid, None);
                         any = true;

@@ -17,6 +17,7 @@ pub(super) const CASES: &[Case] = cases![
     a_program_that_nobody_can_look_into_is_on_record,
     a_directory_that_is_not_moved_to_a_guarded_name_is_on_record,
     a_sandbox_inside_is_refused_with_what_to_do_instead,
+    what_would_reach_more_processes_than_can_be_asked_about_is_on_record,
 ];
 
 /// What `dewar explain` says of the last run.
@@ -120,4 +121,34 @@ fn a_sandbox_inside_is_refused_with_what_to_do_instead(stage: &Stage) {
     let told = explained(stage);
     assert!(told.contains("unshare may not unshare a new user namespace"), "{told}");
     assert!(told.contains("--no-sandbox"), "{told}");
+}
+
+/// With several domains, and without PIDs of its own.
+fn what_would_reach_more_processes_than_can_be_asked_about_is_on_record(stage: &Stage) {
+    let several =
+        stage.profile("extends = 'workspace'\n[domains.other]\nexec = ['/usr/bin/tac']\n");
+    // pidfd_open, pidfd_getfd; F_SETOWN.
+    let program = format!(
+        "{CALL}import socket
+child = os.fork() or call(34)
+s, _ = socket.socketpair(); pidfd = os.pidfd_open(child)
+say(lambda: fcntl.fcntl(s, 8, os.getpid())); say(lambda: call(438, pidfd, s.fileno(), 0)); os.kill(child, 9)"
+    );
+    let (_, record) = refused_under(stage, Some(&several), &program);
+    record.explains("who gets the signals of a file (F_SETOWN)");
+    record.explains("a descriptor of another process (pidfd_getfd)");
+    if stage.variant.has_namespaces() {
+        return;
+    }
+    let program = format!(
+        "{CALL}import socket
+s, _ = socket.socketpair()
+say(lambda: fcntl.fcntl(s, 8, -os.getpgrp())); say(lambda: os.setpriority(os.PRIO_PGRP, 0, 5)); say(lambda: os.setpriority(os.PRIO_USER, 0, 5)); say(lambda: call(251, 2, 0, 3 << 13))"
+    );
+    let (_, record) = refused_under(stage, None, &program);
+    record.explains("who gets the signals of a file (F_SETOWN)");
+    for call in ["setpriority", "ioprio_set"] {
+        let found = record.denials_of("the processes of a group or of a user");
+        assert!(found.iter().any(|it| it.call == call), "{call}: {:?}", record.denials);
+    }
 }

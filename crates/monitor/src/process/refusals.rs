@@ -1,0 +1,54 @@
+//! What is refused whatever policy says, as nobody could say whom it would reach.
+
+use audit::Refusal;
+use mediation::call::Asker;
+use rustix::io::Errno;
+
+/// What would reach others than can be asked about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reach {
+    /// Whoever gets the signals of a file.
+    Owner,
+    /// The process behind a descriptor.
+    Pidfd,
+    /// A group that is Dewar's, too.
+    OwnGroup,
+    /// All of a group or of a user, on the machine.
+    Machine,
+}
+
+/// Refuses, on record.
+pub(super) fn refuse(asker: Asker<'_>, reach: Reach) -> Errno {
+    let (object, reason, instead) = match reach {
+        Reach::Owner => (
+            "who gets the signals of a file (F_SETOWN)",
+            "a process may enter another domain, or join another group, for as long as the file is open: here are several \
+             domains, or PIDs that are the machine's",
+            "wait by poll, or read in a thread",
+        ),
+        Reach::Pidfd => (
+            "a descriptor of another process (pidfd_getfd)",
+            "in a run with several domains that process may be in another domain by the time that the kernel looks",
+            "pass the descriptor over a local socket (SCM_RIGHTS)",
+        ),
+        Reach::OwnGroup => (
+            "its process group, in which Dewar is, and whatever its caller started beside it",
+            "the kernel would change those outside of the run, too",
+            "name processes one by one, or make a group of its own first: setpgid(0, 0)",
+        ),
+        Reach::Machine => (
+            "the processes of a group or of a user",
+            "without PIDs of its own the kernel would change those outside of the run, too",
+            "name processes one by one",
+        ),
+    };
+    asker.refuse(&Refusal {
+        errno: Errno::PERM,
+        by: "the process object manager",
+        tclass: "process",
+        missing: asker.number.name(),
+        object: object.to_owned(),
+        reason,
+        instead,
+    })
+}
