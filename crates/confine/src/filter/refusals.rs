@@ -91,6 +91,7 @@ fn in_the_kernel() -> impl Iterator<Item = Refused> {
         silent(Sysno::fcntl, [0, 1024, 0], libc::EINVAL),
         silent(Sysno::unshare, [UNSHARE_EMPTY_MNTNS, 0, 0], libc::EINVAL),
         silent(Sysno::prctl, [79, 0, 0], libc::EINVAL),
+        silent(Sysno::prctl, [libc::PR_SET_DUMPABLE as u64, 2, 0], libc::EINVAL),
     ];
     always.into_iter().chain(several).chain(unknown)
 }

@@ -94,7 +94,8 @@ passes natively passes under Dewar, but for what a second table names. Root runs
 Of coreutils, there are the tests of programs that make, change, tell about, follow and remove files; of perl, those of
 files, processes and sockets; of Redis, those of its types, limits and scripts in part, and of how it listens, forks, saves,
 logs and ends; of SQLite, all of `veryquick`; of PostgreSQL, those of the server, with one session and with several; of node,
-those of files, connections and child processes; a case of jq or node is a file.
+those of files, connections and child processes; of LTP, those of system calls, where `:whole` says that no part
+was left out; of tokio, those of files, sockets, processes and signals. A case of jq or node is a file.
 
 | suite | as | cases that pass natively | under `open` | in mode `fast` | under `workspace` |
 |---|---|---|---|---|---|
