@@ -165,3 +165,15 @@ proptest! {
 fn is_equal(hide: &str, grant: &str) -> bool {
     hide.contains(&format!("'{grant}'"))
 }
+
+/// Both have literal text of the same length: the path would label what the glob hides.
+#[test]
+fn what_a_glob_hides_stays_hidden_below_a_path_that_another_domain_denies() {
+    for inherit in [true, false] {
+        let text = format!(
+            "files.hide = ['/a*/*']\n[domains.git]\nexec = ['/a']\ninherit = {inherit}\nfiles.deny = ['/a']\n"
+        );
+        let compiled = compile(&text).unwrap();
+        assert_eq!(letters(rights(&compiled, "main", "/a/a")), "hidden", "{inherit}");
+    }
+}

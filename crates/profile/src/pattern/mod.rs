@@ -180,11 +180,11 @@ impl Pattern {
 
     /// Whether some paths of `self`, but not all of `other`'s, may have labels by `other`: it is as
     /// specific, or more so. A path without globs has all below it, or shares nothing with what is
-    /// more specific.
+    /// more specific, nor with another path.
     pub(crate) fn may_lose(&self, other: &Self) -> bool {
         let is_tie = self.stem_chars == other.stem_chars;
         let can = if self.is_glob() { self.stem_chars <= other.stem_chars } else { is_tie };
-        can && (!is_tie || other.is_glob())
+        can && (!is_tie || self.is_glob() || other.is_glob())
             && other.stem.starts_with(&self.stem)
             && !self.covers(other)
     }
