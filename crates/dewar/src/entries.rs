@@ -1,16 +1,17 @@
 //! Entries of directories that a run sees nothing of: the kernel lets none be made, renamed or
 //! removed there, whatever is granted of the entry itself.
 
-use crate::{fitting::Fitting, guarded::holds_guarded, names::is_name_of};
+use crate::{
+    fitting::Fitting,
+    guarded::{GIT, holds_guarded},
+    names::is_name_of,
+};
 use learn::{Access, Judge, Line, Scope};
 use monitor::visible;
 use std::path::{Path, PathBuf};
 
 /// Ends the reason why no line helps.
 pub(crate) const OUTSIDE: &str = "do it outside of the run";
-
-/// What makes its directory a repository.
-pub(crate) const GIT: &str = ".git";
 
 /// What takes an entry out of its directory, asked of the entry.
 const TAKES: [&str; 4] = ["unlink", "rename", "rmdir", "reparent"];

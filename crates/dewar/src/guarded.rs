@@ -3,7 +3,6 @@
 
 use crate::{
     amend::literal,
-    entries::GIT,
     fitting::{Fitting, access},
     run::{Denial, executed_for, guarded_for},
 };
@@ -11,6 +10,9 @@ use learn::{Judge, Line, Scope, What};
 use monitor::{Record, visible};
 use profile::{Kept, Variables};
 use std::path::Path;
+
+/// What makes its directory a repository.
+pub(crate) const GIT: &str = ".git";
 
 /// The list of what is guarded no more.
 pub(crate) const UNGUARDED: &str = "files.unguarded";

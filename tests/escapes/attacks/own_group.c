@@ -1,4 +1,5 @@
-/* Signals and slows down its process group, in which Dewar is, and whatever was started beside it. */
+/* Signals and slows down its process group, in which Dewar is, and whatever was started beside
+   it. */
 #include "attack.h"
 #include <sys/resource.h>
 

@@ -1,4 +1,5 @@
-/* Has a path looked at that climbs out of a directory of its own, then leads that elsewhere: as many levels below FIXED. */
+/* Has a path looked at that climbs out of a directory of its own, then leads that elsewhere: as
+   many levels below FIXED. */
 #include "attack.h"
 
 int main(int argc, char **argv) {

@@ -1,5 +1,5 @@
-# LTP's tests of system calls, each a program; `NAME:whole` is whether it skipped no part. Four at a time: most wait. What fails
-# then is tried again alone.
+# LTP's tests of system calls, each a program; `NAME:whole` is whether it skipped no part. Four at
+# a time: most wait. What fails then is tried again alone.
 export LTPROOT=$PWD TMPDIR=$PWD/tmp PATH=$PWD/testcases/bin:$PATH KCONFIG_SKIP_CHECK=y LTP_COLORIZE_OUTPUT=n
 mkdir -p "$TMPDIR" out
 try() {
