@@ -290,4 +290,11 @@ fn a_run_that_does_not_answer_has_not_ended() {
         assert!(!told.contains("nothing runs") && !told.contains("has ended"), "{args:?}: {told}");
         assert_eq!(said.status.code(), Some(1), "{args:?}: {told}");
     }
+    let top = say(&["top", "--once", "--interval", "0.1"]);
+    let told = super::in_a_line(&text(&top.stdout));
+    assert!(told.contains("does not answer") && told.contains(&ends), "{told}");
+    let top = say(&["top", "--once", "--json", "--interval", "0.1"]);
+    let told: serde_json::Value = serde_json::from_slice(&top.stdout).unwrap();
+    assert_eq!(told["unheard"][0]["id"], "zz4k2m9x", "{told}");
+    assert_eq!(told["unheard"][0]["stopped"], false, "{told}");
 }

@@ -4,7 +4,7 @@ mod screen;
 mod view;
 
 use crate::{
-    control::{ChangeResult, Counters, Reply, Request, Run, RunArg},
+    control::{ChangeResult, Counters, Reply, Request, Run, RunArg, Unheard},
     output,
     run::{Decisions, document::moment},
 };
@@ -77,6 +77,22 @@ pub(crate) struct Sample {
     /// How long it was.
     seconds: f64,
     runs: Vec<RunSample>,
+    /// Runs that go on, as far as anybody knows, and did not answer.
+    unheard: Vec<UnheardSample>,
+}
+
+/// A run that did not answer.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UnheardSample {
+    id: String,
+    name: Option<String>,
+    /// The monitor's process.
+    pid: u32,
+    /// Whether its monitor is stopped; else it goes on, and why it does not answer is not known.
+    stopped: bool,
+    /// How the run goes on, or ends.
+    remedy: String,
 }
 
 /// What one run did in it.
@@ -203,25 +219,31 @@ fn samples(
     Ok(samples)
 }
 
-type Observed = Vec<(Run, Counters)>;
-
 /// Every run, with what it has decided so far.
+struct Observed {
+    runs: Vec<(Run, Counters)>,
+    unheard: Vec<Unheard>,
+}
+
 fn observe() -> anyhow::Result<Observed> {
-    let mut observed = Vec::new();
-    for mut run in Run::all()? {
-        // One that has ended since is left out.
-        if let Ok(Reply::Counters(counters)) = run.ask(Request::Counters) {
-            observed.push((run, counters));
+    let (all, mut unheard) = Run::and_unheard()?;
+    let mut runs = Vec::new();
+    for mut run in all {
+        match run.ask(Request::Counters) {
+            Ok(Reply::Counters(counters)) => runs.push((run, counters)),
+            _ if run.goes_on() => unheard.push(run.into_unheard()),
+            // One that has ended since is left out.
+            _ => {}
         }
     }
-    Ok(observed)
+    Ok(Observed { runs, unheard })
 }
 
 impl Sample {
     fn new(time: Duration, last: &Observed, now: &Observed) -> Self {
         let seconds = time.as_secs_f64();
         let before: HashMap<&str, &Counters> =
-            last.iter().map(|(run, counters)| (run.status.id.as_str(), counters)).collect();
+            last.runs.iter().map(|(run, counters)| (run.status.id.as_str(), counters)).collect();
         let one = |(run, counters): &(Run, Counters)| {
             let before = before.get(run.status.id.as_str()).copied();
             RunSample {
@@ -235,7 +257,28 @@ impl Sample {
             }
         };
         let at = moment(SystemTime::now());
-        Self { schema: SCHEMA, at, seconds, runs: now.iter().map(one).collect() }
+        let runs = now.runs.iter().map(one).collect();
+        let unheard = now.unheard.iter().map(UnheardSample::of).collect();
+        Self { schema: SCHEMA, at, seconds, runs, unheard }
+    }
+}
+
+impl UnheardSample {
+    fn of(run: &Unheard) -> Self {
+        Self {
+            id: run.id.clone(),
+            name: run.name().map(ToOwned::to_owned),
+            pid: run.pid,
+            stopped: run.is_stopped,
+            remedy: run.remedy(),
+        }
+    }
+
+    /// What is said of it.
+    fn line(&self) -> String {
+        let name = self.name.as_ref().map_or(String::new(), |name| format!(" ({})", visible(name)));
+        let how = if self.stopped { "is stopped" } else { "does not answer" };
+        format!("{}{name} {how}: {}", visible(&self.id), self.remedy)
     }
 }
 
@@ -259,8 +302,11 @@ fn rates(before: Option<&Counters>, now: &Counters, seconds: f64) -> Vec<Rate> {
 
 pub(crate) fn tell(sample: &Sample, width: usize) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    if sample.runs.is_empty() {
+    if sample.runs.is_empty() && sample.unheard.is_empty() {
         writeln!(text, "nothing runs")?;
+    }
+    for run in &sample.unheard {
+        writeln!(text, "{}", look::fill(run.line().split(' '), 2, width))?;
     }
     for run in &sample.runs {
         let name = run.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));

@@ -199,6 +199,12 @@ impl Run {
         lives(self.status.pid)
     }
 
+    /// The same run, after it did not answer.
+    pub(crate) fn into_unheard(self) -> Unheard {
+        let Status { id, pid, .. } = self.status;
+        Unheard::of(id, pid, is_stopped(pid))
+    }
+
     /// Asks for a change, and returns what came of it.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ impl Unheard {
         Self { id, pid, is_stopped, begun }
     }
 
-    fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         self.begun.as_ref()?.status.name.as_deref()
     }
 

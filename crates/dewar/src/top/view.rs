@@ -2,7 +2,7 @@
 //! the selected one.
 
 use super::{RunSample, Sample, table};
-use cli::look::cut;
+use cli::look::{cut, fill};
 use monitor::visible;
 use std::{
     collections::{HashMap, VecDeque},
@@ -136,10 +136,13 @@ impl View {
         if self.sample.is_none() {
             return Ok("looking at what runs decide …\n".into());
         }
+        let unheard = self.sample.iter().flat_map(|it| &it.unheard);
+        let unheard: Vec<String> =
+            unheard.map(|run| fill(run.line().split(' '), 2, width)).collect();
         let rows = self.rows();
         if rows.is_empty() {
-            writeln!(text, "nothing runs")?;
-            return Ok(text);
+            let nothing = if unheard.is_empty() { "nothing runs\n" } else { "" };
+            return Ok(nothing.to_owned() + &unheard.join("\n"));
         }
         let head = ("RUN", "DECIDED/s", "DENIED", "PROCS", "LAST INTERVALS", "COMMAND");
         let (run, decided, denied, procs, last, command) = head;
@@ -163,6 +166,9 @@ impl View {
         }
         if let Some(run) = rows.iter().find(|run| Some(&run.id) == self.selected.as_ref()) {
             details(&mut text, run, width)?;
+        }
+        for run in unheard {
+            writeln!(text, "{run}")?;
         }
         Ok(text)
     }
@@ -201,7 +207,7 @@ fn spark(history: &VecDeque<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::Rate;
+    use crate::top::{Rate, UnheardSample};
 
     fn sample(runs: &[(&str, u64)]) -> Sample {
         let run = |(id, denied): &(&str, u64)| RunSample {
@@ -213,7 +219,8 @@ mod tests {
             most_denied: None,
             domains: [("main".to_owned(), 1)].into(),
         };
-        Sample { schema: "", at: String::new(), seconds: 1.0, runs: runs.iter().map(run).collect() }
+        let runs = runs.iter().map(run).collect();
+        Sample { schema: "", at: String::new(), seconds: 1.0, runs, unheard: Vec::new() }
     }
 
     #[test]
@@ -242,6 +249,19 @@ mod tests {
         assert_eq!(first(&view), "two");
         let text = view.text(80).unwrap();
         assert!(text.contains("true\\u001b") && text.contains("> one"), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_does_not_answer_is_shown() {
+        let mut view = View::default();
+        for runs in [&[][..], &[("one", 1)]] {
+            let mut sample = sample(runs);
+            let (id, remedy) = ("two".to_owned(), "`kill -KILL 7` ends it".to_owned());
+            sample.unheard = vec![UnheardSample { id, name: None, pid: 7, stopped: false, remedy }];
+            view.take(sample);
+            let text = view.text(80).unwrap();
+            assert!(text.contains("two does not answer: `kill -KILL 7`"), "{text}");
+        }
     }
 
     #[test]
