@@ -53,12 +53,16 @@ fn serve(answer: Answer, work: &str, stream: TcpStream) {
         }
         let body = String::from_utf8_lossy(&body);
         let is_asked = head.starts_with("POST") && body.contains("\"tools\"");
-        let (kind, text) = match is_asked {
-            true => ("text/event-stream", answer(&body, work)),
-            false => ("application/json", "{}".to_owned()),
+        let (status, kind, text) = match is_asked {
+            true => ("200 OK", "text/event-stream", answer(&body, work)),
+            // Gemini CLI asks for minutes where it takes an answer for none.
+            false if head.contains(":generateContent") => {
+                ("400 No", "application/json", "{}".into())
+            }
+            false => ("200 OK", "application/json", "{}".to_owned()),
         };
         let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
             text.len()
         );
         if write.write_all((head + &text).as_bytes()).is_err() {
