@@ -55,10 +55,17 @@ impl Names {
     /// it must end the path.
     #[must_use]
     pub fn is_below(&self, outer: &Self, path: &Path, deep: bool) -> bool {
-        let mut ends = path.ancestors().take(if deep { usize::MAX } else { 1 });
-        ends.any(|end| {
-            let above = end.parent().is_some_and(|above| outer.find(above, true).is_some());
-            above && self.find(end, false).is_some()
+        let parts: Vec<Cow<'_, str>> = components(path).map(folded).collect();
+        let Some(above) = outer.ends(&parts).min() else { return false };
+        self.ends(&parts).any(|end| end > above && (deep || end == parts.len()))
+    }
+
+    /// How many components there are at the end of each name that stands in a path.
+    fn ends<'a>(&'a self, parts: &'a [Cow<'_, str>]) -> impl Iterator<Item = usize> + 'a {
+        let at = (0..parts.len()).map(|at| (at, &parts[at..]));
+        at.flat_map(move |(at, rest)| {
+            let names = self.starting(&rest[0]).filter(|name| self.stands_at(*name, rest));
+            names.map(move |name| at + self.names[name].len())
         })
     }
 
@@ -202,6 +209,26 @@ fn unescaped(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::{collection::vec, prelude::*};
+
+    proptest! {
+        #[test]
+        fn names_below_others_are_those_of_a_path_that_ends_below_one(
+            path in "(/(a|b|c|ab)){1,7}",
+            inner in vec("(a|b|c\\*|a/b|b/c)", 1..3),
+            outer in vec("(a|b|\\*b|b/a|c)", 1..3),
+            deep in any::<bool>(),
+        ) {
+            let names = |names: &[String]| Names::new(names.iter().map(String::as_str));
+            let (inner, outer, path) = (names(&inner), names(&outer), Path::new(&path));
+            let mut ends = path.ancestors().take(if deep { usize::MAX } else { 1 });
+            let is_below = ends.any(|end| {
+                let above = end.parent().is_some_and(|above| outer.find(above, true).is_some());
+                above && inner.find(end, false).is_some()
+            });
+            prop_assert_eq!(inner.is_below(&outer, path, deep), is_below);
+        }
+    }
 
     #[test]
     fn a_name_is_found_at_any_depth_and_in_any_case() {
