@@ -79,7 +79,7 @@ fn what_is_removed_hides_nothing_that_is_left() {
     fs::create_dir(home.path("repo/bin")).unwrap();
     let path = format!("{}:/bin:/usr/bin", home.path("repo/bin").display());
     let told = report(&home, &path, "cd bin; touch $(seq 1000); rm *; echo > ls");
-    assert!(told.contains("/repo/bin/ls ") && !told.contains(" more "), "{told}");
+    assert!(told.contains("/repo/bin/ls ") && !told.contains("more that could"), "{told}");
 }
 
 #[test]
@@ -114,11 +114,10 @@ os.symlink('/etc', 'link')
 ";
     home.write("repo/deep.py", script);
     let told = report(&home, "/bin:/usr/bin", "python3 deep.py");
-    let has = |name: &str, end: &str| {
-        told.lines().any(|line| line.contains(&format!("/{name}  (")) && line.ends_with(end))
-    };
-    let end = "; it could not be looked at)";
-    assert!(has("Makefile", end) && has("link", end), "{told}");
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["/Makefile (make", "/link (whoever follows it"] {
+        assert!(told.contains(&format!("{part}; it could not be looked at)")), "{told}");
+    }
 }
 
 #[test]
