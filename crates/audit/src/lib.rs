@@ -38,7 +38,7 @@ mod trail;
 pub use activity::{Activity, Deed, Kind as DeedKind};
 pub use call_times::{CallTime, CallTimes};
 pub use listening::Listening;
-pub use planted::{Planted, Plantings, Watch, Why};
+pub use planted::{Planted, Plantings, Watch, Why, is_gone};
 pub use record::Record;
 pub use remarks::Remarks;
 pub use trail::{Access, Audit, Refusal, Refuses, Trail};

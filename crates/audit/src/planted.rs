@@ -1,12 +1,13 @@
 //! What a run leaves behind that a program outside may execute, or take orders from, because of
 //! where it lies.
 
+mod watch;
+
 use labelling::Names;
-use realpath::{climbs, normal};
 use rustix::io::Result;
 use std::{
-    collections::HashMap,
-    io::ErrorKind,
+    collections::{HashMap, HashSet},
+    io::{Error, ErrorKind},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -17,11 +18,10 @@ const MOST: usize = 1000;
 /// The same for links that lead nowhere else as they lie. Package managers make tens of thousands.
 const MOST_WITHIN: usize = 100_000;
 
-/// Entries that are looked at in directories that were moved.
-const MOST_LOOKED_AT: usize = 100_000;
-
-/// How often a file's place is asked for while directories are moved.
+/// How often a file's place is asked for while directories are moved, and where nobody can tell it
+/// for some other reason.
 const MOST_TRIES: usize = 1000;
+const MOST_FAILURES: usize = 3;
 
 /// What to look for while a command runs.
 #[derive(Debug, Default)]
@@ -69,8 +69,13 @@ pub enum Why {
     Link,
     /// It is another link: it may come to lie where it leads elsewhere.
     Within,
-    /// It is a directory that came to a name, with what is in it: that is looked for at the end.
-    Moved,
+    /// It is a directory that cannot be looked into: what is in it may matter.
+    Unseen,
+}
+
+/// Whether that says of a path that nothing is there. Whatever else it says, something may be.
+pub fn is_gone(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// What has been made and changed so far.
@@ -88,9 +93,23 @@ struct Seen {
     planted: HashMap<PathBuf, (bool, Why)>,
     /// How many are kept of each kind.
     kept: HashMap<Why, usize>,
+    /// Directories that came to another place, or could not be looked into before: what is in them
+    /// is looked for at the end.
+    tops: HashSet<(PathBuf, Look)>,
     more: u64,
     /// How often paths became others.
     moves: u64,
+}
+
+/// What is looked for in a directory at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Look {
+    /// Names, in the directories that lead to them.
+    Named,
+    /// Links that lead elsewhere, at any depth.
+    Links,
+    /// All that matters, at any depth.
+    All,
 }
 
 impl Plantings {
@@ -112,24 +131,33 @@ impl Plantings {
 
     /// Notes what was made or written where `place` says, if it matters: asked again if something
     /// was moved meanwhile, as this may be a part of it.
-    pub fn note_at(&self, place: impl Fn() -> Result<PathBuf>, is_new: bool) -> Result<()> {
-        self.settled(place, |path| self.note(path, is_new))
+    pub fn note_at(&self, place: impl Fn() -> Result<PathBuf>, is_new: bool) {
+        self.settled(place, |path| self.note(path, is_new));
     }
 
-    /// Has `note` note the path that `place` says, until nothing was moved meanwhile.
-    fn settled(&self, place: impl Fn() -> Result<PathBuf>, note: impl Fn(&Path)) -> Result<()> {
+    /// Has `note` note the path that `place` says, until nothing was moved meanwhile. What has none
+    /// that anybody can tell is counted.
+    fn settled(&self, place: impl Fn() -> Result<PathBuf>, note: impl Fn(&Path)) {
         if !self.are_watched() {
-            return Ok(());
+            return;
         }
+        let mut failures = 0;
         for _ in 0..MOST_TRIES {
             let moves = self.lock().moves;
-            note(&place()?);
-            if self.lock().moves == moves {
-                return Ok(());
+            let found = place();
+            if let Ok(path) = &found {
+                note(path);
+            }
+            if self.lock().moves != moves {
+                continue;
+            }
+            match found {
+                Ok(_) => return,
+                Err(_) if failures == MOST_FAILURES => break,
+                Err(_) => failures += 1,
             }
         }
         self.lock().more += 1;
-        Ok(())
     }
 
     /// Notes what was made or written at `path`, if it matters.
@@ -141,40 +169,58 @@ impl Plantings {
     }
 
     /// Notes what matters whatever its name is.
-    pub fn note_for(&self, path: &Path, why: Why) {
+    pub fn note_for(&self, place: impl Fn() -> Result<PathBuf>, why: Why) {
+        self.settled(place, |path| self.insert_for(path, why));
+    }
+
+    fn insert_for(&self, path: &Path, why: Why) {
         if self.watch.as_ref().is_some_and(|watch| !watch.is_private(path)) {
             self.insert(path, true, why);
         }
     }
 
     /// Notes that a link has come to where `place` says.
-    pub fn note_link(&self, place: impl Fn() -> Result<PathBuf>) -> Result<()> {
+    pub fn note_link(&self, place: impl Fn() -> Result<PathBuf>) {
         let why = |path: &Path| self.watch.as_ref().and_then(|watch| watch.why_link(path));
         // What was moved on is looked at where it comes to lie.
-        self.settled(place, |path| self.note_for(path, why(path).unwrap_or(Why::Within)))
+        self.settled(place, |path| self.insert_for(path, why(path).unwrap_or(Why::Within)));
     }
 
-    /// Forgets what was at `path`, if nothing is there any more.
-    pub fn removed(&self, path: &Path) {
+    /// Notes that what lies in the directory that `place` says may not have been seen before.
+    pub fn opened(&self, place: impl Fn() -> Result<PathBuf>) {
+        self.settled(place, |path| self.look(path, Look::All));
+    }
+
+    /// Forgets what was at `path`, if it is gone.
+    pub fn removed(&self, path: &Path, is_gone: impl FnOnce() -> bool) {
         let mut seen = self.lock();
         // Else it was made anew meanwhile.
-        if std::fs::symlink_metadata(path).is_err() {
+        if is_gone() {
             seen.take(path);
         }
     }
 
     /// Notes that what was at `from` is at `to`, with everything below; whether it replaced
-    /// nothing.
-    pub fn moved(&self, from: &Path, to: &Path, is_new: bool) {
-        self.carry(&[(from, to)], is_new);
-        self.note_moved(to, is_new);
+    /// nothing. `None`: nobody can tell where that is.
+    pub fn moved(&self, from: Option<&Path>, to: Option<&Path>, is_new: bool) {
+        let Some(to) = to else {
+            self.lock().moves += 1;
+            return;
+        };
+        self.carry(&from.map(|from| (from, to)).into_iter().collect::<Vec<_>>(), is_new);
+        self.note_moved(from, to, is_new);
     }
 
     /// Notes that two have changed places, with everything below.
-    pub fn exchanged(&self, one: &Path, other: &Path) {
-        self.carry(&[(one, other), (other, one)], false);
-        self.note_moved(one, false);
-        self.note_moved(other, false);
+    pub fn exchanged(&self, one: Option<&Path>, other: Option<&Path>) {
+        if let (Some(one), Some(other)) = (one, other) {
+            self.carry(&[(one, other), (other, one)], false);
+            self.note_moved(Some(one), other, false);
+            self.note_moved(Some(other), one, false);
+        } else {
+            self.moved(one, other, false);
+            self.moved(other, one, false);
+        }
     }
 
     /// Gives what is known of what was moved its new paths.
@@ -203,13 +249,35 @@ impl Plantings {
                 seen.put(path, planted);
             }
         }
+        let tops = std::mem::take(&mut seen.tops);
+        let new = |top: PathBuf| place(&top).map_or(top, |(new, _)| new);
+        seen.tops = tops.into_iter().map(|(top, look)| (new(top), look)).collect();
     }
 
-    fn note_moved(&self, to: &Path, is_new: bool) {
+    fn note_moved(&self, from: Option<&Path>, to: &Path, is_new: bool) {
         let Some(watch) = &self.watch else { return };
         self.note(to, is_new);
         if watch.leads(to) {
-            self.insert(to, is_new, Why::Moved);
+            self.look(to, Look::Named);
+        }
+        match from {
+            None => self.look(to, Look::All),
+            Some(from) if from.parent() != to.parent() => self.look(to, Look::Links),
+            Some(_) => {}
+        }
+    }
+
+    /// Has a directory be looked into at the end.
+    fn look(&self, path: &Path, look: Look) {
+        let is_private = self.watch.as_ref().is_none_or(|watch| watch.is_private(path));
+        if is_private || std::fs::symlink_metadata(path).is_ok_and(|it| !it.is_dir()) {
+            return;
+        }
+        let mut seen = self.lock();
+        if seen.tops.len() < MOST_WITHIN {
+            seen.tops.insert((path.to_owned(), look));
+        } else {
+            seen.more += 1;
         }
     }
 
@@ -221,10 +289,12 @@ impl Plantings {
     pub fn report(&self) -> (Vec<Planted>, u64) {
         let Some(watch) = &self.watch else { return (Vec::new(), 0) };
         let mut seen = self.lock();
-        let tops: Vec<PathBuf> = seen.planted.keys().cloned().collect();
-        let (found, unseen) = watch.below(tops);
-        seen.more += unseen;
-        for path in found {
+        let by_name = seen.planted.keys().filter(|path| watch.leads(path));
+        let named: Vec<_> = by_name.map(|path| (path.clone(), Look::Named)).collect();
+        let tops = seen.tops.iter().cloned().chain(named).collect();
+        let below = watch.below(&tops);
+        seen.more += below.left_out;
+        for path in below.found {
             if !seen.planted.contains_key(&path)
                 && let Some(why) = watch.why(&path).or_else(|| watch.why_link(&path))
             {
@@ -243,7 +313,9 @@ impl Plantings {
             };
             Some(Planted { path: path.clone(), is_new: *is_new, why: why? })
         });
-        let mut planted: Vec<Planted> = planted.collect();
+        let unseen = below.unseen.into_iter();
+        let unseen = unseen.map(|path| Planted { path, is_new: true, why: Why::Unseen });
+        let mut planted: Vec<Planted> = planted.chain(unseen).collect();
         planted.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         (planted, seen.more)
     }
@@ -279,112 +351,6 @@ impl Seen {
             *kept -= 1;
         }
         Some(taken)
-    }
-}
-
-impl Watch {
-    fn is_private(&self, path: &Path) -> bool {
-        self.private.iter().any(|private| path.starts_with(private))
-    }
-
-    /// Whether something that matters may lie below `path`, which does so by its name alone.
-    fn leads(&self, path: &Path) -> bool {
-        !self.is_private(path) && (self.trees.find(path, true).is_some() || self.begins(path))
-    }
-
-    /// Whether what is looked for begins with `path`.
-    fn begins(&self, path: &Path) -> bool {
-        self.trees.begins(path)
-            || self.files.begins(path)
-            || self.path.iter().any(|searched| searched.starts_with(path))
-    }
-
-    /// Why the link at `path` matters, as it lies now; `None` if there is none. It does if it leads
-    /// out of the directory that the run is about, or into packages, or stands where a directory
-    /// would with what is looked for.
-    fn why_link(&self, path: &Path) -> Option<Why> {
-        let target = std::fs::read_link(path).ok()?;
-        let to = path.parent()?.join(&target);
-        let is_of_package = |path: &Path| self.packages.find(path, true).is_some();
-        let is_led = |leads_to: &Path| {
-            let leaves = !leads_to.starts_with(&self.inside);
-            let enters = is_of_package(leads_to) && !is_of_package(path);
-            (leaves || enters) && !self.is_private(leads_to)
-        };
-        // Where it climbs from something that it has named, its words alone do not say where to.
-        let end = || realpath::way(&to).pop();
-        let is_led =
-            is_led(&normal(&to)) || climbs(&target) && end().is_none_or(|end| is_led(&end));
-        Some(if is_led || self.begins(path) { Why::Link } else { Why::Within })
-    }
-
-    /// Whether what was noted for `why` still has to be known where it was moved to.
-    fn keeps(&self, path: &Path, why: Why) -> bool {
-        match why {
-            Why::Repository | Why::Link | Why::Within => true,
-            Why::Moved => self.leads(path),
-            // It may come back from where nobody outside looks.
-            Why::Tree(_) | Why::File(_) | Why::Path => self.why_name(path).is_some(),
-        }
-    }
-
-    /// What matters in directories that lead to it; and how many places could not be looked at.
-    /// Nothing that is looked at is followed.
-    fn below(&self, mut left: Vec<PathBuf>) -> (Vec<PathBuf>, u64) {
-        left.retain(|top| {
-            self.leads(top) && std::fs::symlink_metadata(top).is_ok_and(|it| it.is_dir())
-        });
-        let (mut found, mut unseen, mut looked_at) = (Vec::new(), 0, 0);
-        while let Some(directory) = left.pop() {
-            let entries = match std::fs::read_dir(&directory) {
-                Ok(entries) => entries,
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(_) => {
-                    unseen += 1;
-                    continue;
-                }
-            };
-            for entry in entries {
-                let Ok(entry) = entry else {
-                    unseen += 1;
-                    break;
-                };
-                looked_at += 1;
-                if looked_at > MOST_LOOKED_AT {
-                    return (found, unseen + 1);
-                }
-                let path = entry.path();
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    left.extend(self.leads(&path).then_some(path));
-                } else if self.why(&path).is_some() {
-                    found.push(path);
-                }
-            }
-        }
-        (found, unseen)
-    }
-
-    fn why(&self, path: &Path) -> Option<Why> {
-        if self.is_private(path) { None } else { self.why_name(path) }
-    }
-
-    fn why_name(&self, path: &Path) -> Option<Why> {
-        let by_link = |above: &Path| {
-            let (link, rest) = (self.led.get(above)?, path.strip_prefix(above).ok()?);
-            // Joining nothing would add a slash.
-            let is_it = rest.as_os_str().is_empty();
-            self.why_own_name(&if is_it { link.clone() } else { link.join(rest) })
-        };
-        self.why_own_name(path).or_else(|| path.ancestors().find_map(by_link))
-    }
-
-    /// The same, by no link.
-    fn why_own_name(&self, path: &Path) -> Option<Why> {
-        let by_name = || self.files.find(path, false).map(Why::File);
-        self.trees.find(path, true).map(Why::Tree).or_else(by_name).or_else(|| {
-            let directory = path.parent()?;
-            self.path.iter().any(|searched| searched == directory).then_some(Why::Path)
-        })
     }
 }
 

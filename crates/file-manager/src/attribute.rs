@@ -150,13 +150,32 @@ fn change_mode(asker: FileAsker<'_>) -> CallResult {
         return Err(Errno::PERM);
     }
     let mode = allowed_mode(asker, &object, mode)?;
-    rustix::fs::chmodat(
-        rustix::fs::CWD,
-        asker.state.on_behalf.fs_state.path_of(&object),
-        mode,
-        AtFlags::empty(),
-    )?;
+    opening(asker, &object, || {
+        let path = asker.state.on_behalf.fs_state.path_of(&object);
+        rustix::fs::chmodat(rustix::fs::CWD, path, mode, AtFlags::empty())
+    })?;
     Ok(Answer::Return(0))
+}
+
+/// Makes a change of mode, and notes the directory that nobody could look into before.
+pub(super) fn opening(
+    asker: FileAsker<'_>,
+    object: &OwnedFd,
+    change: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let was_closed = asker.files.plantings.are_watched() && is_closed(object)?;
+    change()?;
+    if was_closed {
+        asker.files.plantings.opened(|| place_of(*asker, object));
+    }
+    Ok(())
+}
+
+/// Whether it is a directory that its owner cannot list, or find anything in.
+pub(super) fn is_closed(object: &OwnedFd) -> Result<bool> {
+    let mode = rustix::fs::fstat(object)?.st_mode;
+    let opens = Mode::from_raw_mode(mode).contains(Mode::RUSR | Mode::XUSR);
+    Ok(FileType::from_raw_mode(mode) == FileType::Directory && !opens)
 }
 
 /// Why a call for the owner of a file alone fails.
@@ -312,8 +331,7 @@ fn cut(asker: FileAsker<'_>) -> CallResult {
         return Err(Errno::FBIG);
     }
     rustix::fs::ftruncate(file, length)?;
-    // What has no path any more is nobody's to execute.
-    let _ = asker.files.plantings.note_at(|| place_of(*asker, &object), false);
+    asker.files.plantings.note_at(|| place_of(*asker, &object), false);
     Ok(Answer::Return(0))
 }
 

@@ -5,10 +5,11 @@ use super::{
     attribute::granted_mode,
     entry::{
         allow_entry, allow_new, allow_removal, entry_path, is_reserved, note_entry, note_link,
-        taken,
+        note_removal, taken,
     },
     missing_name::{MissingName, New},
     object::Seen,
+    place::place_of,
 };
 use flask::{AccessVector, Class, Sid, perm};
 use inode_labels::{FileRef, Status};
@@ -257,12 +258,7 @@ impl NameChange<'_> {
         seen.allow(*self.asker, removal(seen.class), object)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         rustix::fs::unlinkat(&entry.parent, &entry.name, flags)?;
-        let plantings = &self.asker.files.plantings;
-        if plantings.are_watched()
-            && let Ok(directory) = path_of(&self.asker.state.targets.tree, &entry.parent)
-        {
-            plantings.removed(&directory.join(&entry.name));
-        }
+        note_removal(self.asker, &entry.parent, &entry.name);
         Ok(Answer::Return(0))
     }
 
@@ -321,8 +317,8 @@ impl NameChange<'_> {
         let number = std::os::fd::AsRawFd::as_raw_fd(&object).to_string();
         let follow = AtFlags::SYMLINK_FOLLOW;
         rustix::fs::linkat(&tree.own_fds, number, &entry.parent, &entry.name, follow)?;
-        // What is written by the second name is written to the first, too. It may have none.
-        let _ = self.asker.files.plantings.note_at(|| path_of(tree, &object), false);
+        // What is written by the second name is written to the first, too.
+        self.asker.files.plantings.note_at(|| place_of(*self.asker, &object), false);
         if seen.status.kind == FileType::Symlink {
             note_link(self.asker, &entry.parent, &entry.name);
         }

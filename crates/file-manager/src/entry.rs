@@ -11,7 +11,7 @@ use flask::{AccessVector, Question, Sid, perm};
 use mediation::inside::{LayerSubject, LayerSubjects};
 use proc::path_of;
 use rustix::{
-    fs::FileType,
+    fs::{AtFlags, FileType},
     io::{Errno, Result},
 };
 use std::{
@@ -65,8 +65,7 @@ pub fn allow_new(
 pub(super) fn note_link(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr) {
     let tree = &asker.state.targets.tree;
     let place = || path_of(tree, parent).map(|directory| directory.join(name));
-    // What has no path any more leads nobody.
-    let _ = asker.files.plantings.note_link(place);
+    asker.files.plantings.note_link(place);
 }
 
 /// Notes, for the report at the end, what has been made or written at `name` in `parent`.
@@ -76,11 +75,20 @@ pub(super) fn note_entry(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr, i
         return;
     }
     let place = || path_of(&state.targets.tree, parent).map(|directory| directory.join(name));
-    let Ok(path) = place() else { return };
-    // What has no path any more is nobody's to execute.
-    let _ = asker.files.plantings.note_at(place, is_new);
+    asker.files.plantings.note_at(place, is_new);
     if is_new && asker.claims.completes(parent, name).unwrap_or(true) {
-        asker.files.plantings.note_for(&path, Why::Repository);
+        asker.files.plantings.note_for(place, Why::Repository);
+    }
+}
+
+/// Notes, for the report at the end, that `name` was taken out of `parent`.
+pub(super) fn note_removal(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr) {
+    let plantings = &asker.files.plantings;
+    let found = || rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+    if plantings.are_watched()
+        && let Ok(directory) = path_of(&asker.state.targets.tree, parent)
+    {
+        plantings.removed(&directory.join(name), || found().err() == Some(Errno::NOENT));
     }
 }
 

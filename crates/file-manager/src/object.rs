@@ -1,6 +1,6 @@
 //! A file as an object: its label, its class, and asking about it.
 
-use super::place::place_of;
+use super::place::{certain_place, told};
 use avc::Hint;
 use confine::file_kind;
 use flask::{AccessVector, Class, Question, Sid, perm};
@@ -44,7 +44,7 @@ impl Seen {
     pub fn of(asker: Asker<'_>, fd: BorrowedFd<'_>) -> Result<Self> {
         let status = Status::of(fd)?;
         let place = OnceCell::new();
-        let path = || Ok(known_or(&place, || place_of(asker, fd))?.to_owned());
+        let path = || Ok(known_or(&place, || certain_place(asker, fd))?.to_owned());
         let label = asker.labels().of_file(&status, FileRef::Fd(fd), path)?;
         let needs_no_place = place.get().is_some() && label.is_by_place();
         Ok(Self { status, label, class: class_of(status.kind), place, needs_no_place })
@@ -65,7 +65,7 @@ impl Seen {
     /// Whether `asker` may use `requested` on this file: `EACCES` when not, `ENOENT` when it must
     /// not even know of the file.
     pub fn allow(&self, asker: Asker<'_>, requested: AccessVector, fd: impl AsFd) -> Result<()> {
-        let object = || place_of(asker, &fd).unwrap_or_default().to_string_lossy().into_owned();
+        let object = || told(asker, &fd);
         let target =
             FileObject { tsid: self.label.sid, tclass: self.class, hint: &self.label.hint };
         target.allow(asker, requested, &object)?;
@@ -86,11 +86,7 @@ impl Seen {
         requested: AccessVector,
         fd: impl AsFd,
     ) -> Result<()> {
-        let place = match known_or(&self.place, || place_of(asker, &fd)) {
-            // Too deep for anybody outside to name it.
-            Err(Errno::NAMETOOLONG) => return Ok(()),
-            place => place?,
-        };
+        let place = known_or(&self.place, || certain_place(asker, &fd))?;
         let tsid = asker.labels().of_place(place, file_kind(self.status.kind));
         // What the sandbox has made in a directory that it shares with others is its own, though
         // rules say nothing of it.
@@ -171,7 +167,7 @@ fn known_or(cell: &OnceCell<PathBuf>, find: impl FnOnce() -> Result<PathBuf>) ->
 /// Whether a file lies, or lay, in a file system that a path leads to; a pipe, a socket or memory
 /// does not.
 pub fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
-    let path = place_of(asker, object)?;
+    let path = certain_place(asker, object)?;
     let memory = path.to_string_lossy().starts_with("/memfd:");
     Ok(path.is_absolute() && !(memory && rustix::fs::fstat(object)?.st_nlink == 0))
 }

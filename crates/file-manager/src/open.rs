@@ -319,7 +319,7 @@ impl Open {
                 asker
                     .files
                     .plantings
-                    .note_at(|| seen.place(asker.state, object).map(Path::to_owned), false)?;
+                    .note_at(|| seen.place(asker.state, object).map(Path::to_owned), false);
             }
         } else {
             // A pipe, a socket or memory without a name, reached through a descriptor.

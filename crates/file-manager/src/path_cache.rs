@@ -276,6 +276,10 @@ impl PathCache {
                     }
                     match rustix::fs::readlink(&next, Vec::new()) {
                         Ok(_) if links == MOST_LINKS => return None,
+                        // It leads no domain to what another may not touch: each time is decided.
+                        Ok(_) if self.domains.len() > 1 && next.starts_with(&state.workspace) => {
+                            return None;
+                        }
                         Ok(target) => {
                             links += 1;
                             let target = path_from(target.as_bytes());

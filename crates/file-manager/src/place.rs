@@ -1,5 +1,6 @@
 //! Where a file lies, also where that is deeper than the kernel tells.
 
+use audit::Refusal;
 use mediation::call::Asker;
 use proc::path_of;
 use rustix::{
@@ -25,6 +26,35 @@ pub(crate) fn place_of(asker: Asker<'_>, fd: impl AsFd) -> Result<PathBuf> {
             named.ok_or(Errno::NAMETOOLONG)
         }
         told => told,
+    }
+}
+
+/// The same; where nobody can tell, it may have a name that is denied, so it is refused, on record.
+pub(crate) fn certain_place(asker: Asker<'_>, fd: impl AsFd) -> Result<PathBuf> {
+    place_of(asker, &fd).map_err(|errno| match errno {
+        Errno::NAMETOOLONG => asker.refuse(&Refusal {
+            errno: Errno::ACCESS,
+            by: "the file object manager",
+            tclass: "file",
+            missing: asker.number.name(),
+            object: told(asker, &fd),
+            reason: "its path is longer than the kernel tells, and could not be found from there: it may have a name that policy does not \
+                     grant",
+            instead: "have the program work where paths are shorter than 4096 bytes",
+        }),
+        errno => errno,
+    })
+}
+
+/// What a record calls the file behind `fd`: its path, or else its number.
+pub(crate) fn told(asker: Asker<'_>, fd: impl AsFd) -> String {
+    match (place_of(asker, &fd), rustix::fs::fstat(&fd)) {
+        (Ok(path), _) => path.to_string_lossy().into_owned(),
+        (Err(_), Ok(it)) => {
+            let (major, minor) = (rustix::fs::major(it.st_dev), rustix::fs::minor(it.st_dev));
+            format!("inode {} of device {major}:{minor}, too deep to be named", it.st_ino)
+        }
+        (Err(_), Err(_)) => "a file too deep to be named".into(),
     }
 }
 

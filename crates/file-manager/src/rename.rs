@@ -1,6 +1,7 @@
 //! Renames: made on the program's behalf, from one directory descriptor to another.
 
 use super::{
+    attribute::is_closed,
     change::{LastComponent, NameChange, NamedEntry, file_system, removal},
     entry::{note_entry, note_link},
     kinds::move_only,
@@ -207,11 +208,18 @@ impl NameChange<'_> {
             path_of(&state.targets.tree, &entry.parent).map(|it| it.join(&entry.name))
         };
         let plantings = &self.asker.files.plantings;
-        match (path(source), path(target)) {
-            (Ok(from), Ok(to)) if exchanges => plantings.exchanged(&from, &to),
-            (Ok(from), Ok(to)) => plantings.moved(&from, &to, target.object.is_none()),
-            _ => {}
+        let (from, to) = (path(source).ok(), path(target).ok());
+        match (from.as_deref(), to.as_deref()) {
+            (from, to) if exchanges => plantings.exchanged(from, to),
+            (from, to) => plantings.moved(from, to, target.object.is_none()),
         }
+        // What lay where nobody could look may not have been told.
+        let leaves = |left: &NamedEntry, entered: &NamedEntry| {
+            if is_closed(&left.parent).unwrap_or(true) {
+                plantings.opened(|| path(entered));
+            }
+        };
+        leaves(source, target);
         let is_link = |entry: &NamedEntry| {
             let status = entry.object.as_ref().map(|object| Status::of(object.as_fd()));
             status.is_some_and(|status| status.is_ok_and(|it| it.kind == FileType::Symlink))
@@ -220,6 +228,7 @@ impl NameChange<'_> {
             note_link(self.asker, &target.parent, &target.name);
         }
         if exchanges {
+            leaves(target, source);
             if is_link(target) {
                 note_link(self.asker, &source.parent, &source.name);
             }

@@ -2,7 +2,7 @@
 
 use super::{
     FileAsker, acl,
-    attribute::{Which, path_at, path_with_flags, target},
+    attribute::{Which, opening, path_at, path_with_flags, target},
     memory::stays_plain,
 };
 use flask::perm;
@@ -120,7 +120,8 @@ fn set(asker: FileAsker<'_>) -> CallResult {
         // A list of rights sets the mode as chmod(2) does.
         return Err(Errno::OPNOTSUPP);
     }
-    rustix::fs::setxattr(asker.state.on_behalf.fs_state.path_of(&object), &name, &value, flags)
+    let path = asker.state.on_behalf.fs_state.path_of(&object);
+    opening(asker, &object, || rustix::fs::setxattr(path, &name, &value, flags))
         .map_err(|errno| acl::refused(*asker, (&name, &value), errno))?;
     Ok(Answer::Return(0))
 }

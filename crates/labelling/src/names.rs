@@ -116,12 +116,12 @@ fn components(path: &Path) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A name without case and without what is ignored. Bytes that are no text stay apart from all
-/// names.
+/// A name without case and without what is ignored. Bytes that are no text are characters that no
+/// name has, and that a `*` stands for.
 fn folded(name: &[u8]) -> Cow<'_, str> {
-    let Ok(name) = std::str::from_utf8(name) else { return Cow::Borrowed("\u{fffd}") };
+    let name = String::from_utf8_lossy(name);
     if name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
-        return Cow::Borrowed(name);
+        return name;
     }
     let shown = name.chars().filter(|c| !flask::is_ignorable(*c));
     // By way of upper case, as `ſ` is a lower-case letter that is the same as `s`; and from lower
@@ -256,6 +256,22 @@ mod tests {
             ("/w/d/x.y", false, None),
         ] {
             assert_eq!(names.find(Path::new(path), deep), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_characters_of_a_name() {
+        use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+        let names = Names::new(["*.mk", ".envrc.*", ".git/config"]);
+        for (path, want) in [
+            (&b"/w/\xff.mk"[..], Some(0)),
+            (b"/w/a\xffb\xc3.MK", Some(0)),
+            (b"/w/.envrc.\xff", Some(1)),
+            (b"/w/.ENVRC.\xff", Some(1)),
+            (b"/w/.gi\xfft/config", None),
+            (b"/w/\xff.git/config", None),
+        ] {
+            assert_eq!(names.find(Path::new(OsStr::from_bytes(path)), true), want, "{path:?}");
         }
     }
 

@@ -24,7 +24,7 @@ mod shared;
 mod socket;
 
 pub use asking::{Asking, Question, Verdict};
-pub use audit::{CallTime, Deed, DeedKind, Planted, Record, Trail, Watch, Why};
+pub use audit::{CallTime, Deed, DeedKind, Planted, Record, Trail, Watch, Why, is_gone};
 pub use avc::Stats;
 pub use flask::visible;
 pub use mediation::inside::{CompileInner, InnerPolicy, InsideError};

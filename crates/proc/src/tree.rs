@@ -232,8 +232,8 @@ impl ProcessTree {
 ///
 /// # Errors
 ///
-/// That of readlinkat(2): `NAMETOOLONG` for what is no directory and lies too deep, or deeper than
-/// is climbed.
+/// That of readlinkat(2): `NAMETOOLONG` for what is no directory and lies too deep, or cannot be
+/// climbed from.
 pub fn path_of(tree: &ProcessTree, fd: impl AsFd) -> Result<PathBuf> {
     let link = |fd: BorrowedFd<'_>| {
         let number = fd.as_raw_fd().to_string();
@@ -246,10 +246,7 @@ pub fn path_of(tree: &ProcessTree, fd: impl AsFd) -> Result<PathBuf> {
         Ok(place.unwrap_or_else(|| OsString::from_vec(link).into()))
     };
     match link(fd.as_fd()) {
-        Err(Errno::NAMETOOLONG) => match climb(fd.as_fd(), link) {
-            Err(Errno::NOTDIR) => Err(Errno::NAMETOOLONG),
-            climbed => climbed,
-        },
+        Err(Errno::NAMETOOLONG) => climb(fd.as_fd(), link).map_err(|_| Errno::NAMETOOLONG),
         told => told,
     }
 }

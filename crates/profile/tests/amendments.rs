@@ -477,7 +477,7 @@ fn pattern() -> impl Strategy<Value = String> {
 
 /// Every path of up to three of the names.
 fn all_paths() -> Vec<String> {
-    let names = ["a", "b", "ab", "ba", ".x"];
+    let names = ["a", "b", "ab", "ba", ".x", "é", "éb"];
     let mut paths = vec![String::new()];
     for _ in 0..3 {
         let longer: Vec<String> =

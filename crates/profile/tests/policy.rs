@@ -96,6 +96,30 @@ fn characters_that_mean_something_in_regular_expressions_are_only_characters() {
 }
 
 #[test]
+fn one_character_is_one_in_every_writing() {
+    let compiled = good("[files]\nread = ['/s?.txt', '/t[!a-z].txt', '/u??', '/v?/k']\n");
+    for (path, want) in [
+        ("/sa.txt", "r"),
+        ("/sé.txt", "r"),
+        ("/s€.txt", "r"),
+        ("/s😀.txt", "r"),
+        ("/s.txt", ""),
+        ("/sab.txt", ""),
+        ("/séa.txt", ""),
+        ("/t1.txt", "r"),
+        ("/té.txt", "r"),
+        ("/ta.txt", ""),
+        ("/téé.txt", ""),
+        ("/ué€", "r"),
+        ("/uéaa", ""),
+        ("/vé/k", "r"),
+        ("/vé/x", ""),
+    ] {
+        assert_eq!(letters(rights(&compiled, "main", path)), want, "{path}");
+    }
+}
+
+#[test]
 fn a_domain_has_the_base_domain_s_files_and_its_own_but_not_its_network() {
     let compiled = good(
         "[files]\nread = ['/usr']\n[network]\nconnect = ['example.org:443']\n\

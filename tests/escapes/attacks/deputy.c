@@ -1,7 +1,8 @@
 /* The program of a domain that may change DIRECTORY, which its caller may not. With nothing else,
    it says by the real name that it may; with "write" or "read", what the links of its caller lead
-   it to; with "brought", what links that nobody may make lead it to; with "reserved", a link in the place of a file that its caller may write; with
-   "service", whether they lead it to a socket there; with "connect" and a port, whether it
+   it to; with "brought", what links that nobody may make lead it to; with "looked", the same to read,
+   by paths that it has looked at before; with "reserved", a link in the place of a file that its
+   caller may write; with "service", whether they lead it to a socket there; with "connect" and a port, whether it
    reaches its caller there, and at the socket "served". */
 #include "attack.h"
 #include <arpa/inet.h>
@@ -56,6 +57,21 @@ static void write_by_brought_links(void) {
     must_fail("open behind a link that was there", open("directory/file", O_WRONLY));
 }
 
+/* What is remembered of a path since it was looked at leads nowhere that the path does not. */
+static int read_what_was_looked_at(const char *directory) {
+    char name[4096], here[2048];
+    struct stat status;
+    snprintf(name, sizeof name, "%s/file", directory);
+    if (open(name, O_RDONLY) < 0 || !getcwd(here, sizeof here)) return 3;
+    for (int n = 0; n < 2; n++) {
+        snprintf(name, sizeof name, "%s/%s", here, n ? "directory/file" : "file");
+        must_fail("open by a link that was there", open(name, O_RDONLY));
+        if (stat(name, &status)) return 3;
+        must_fail("open by a link that was looked at", open(name, O_RDONLY));
+    }
+    return 0;
+}
+
 static int reaches(const char *name) {
     struct sockaddr_un file = {.sun_family = AF_UNIX};
     snprintf(file.sun_path, sizeof file.sun_path, "%s", name);
@@ -96,6 +112,7 @@ int main(int argc, char **argv) {
         connect_to_caller(atoi(argv[3]));
         return 0;
     }
+    if (!strcmp(argv[2], "looked")) return read_what_was_looked_at(argv[1]);
     if (!strcmp(argv[2], "service")) return connect_by_links(argv[1]);
     if (!strcmp(argv[2], "reserved")) write_by_a_reserved_name(argv[1]);
     else if (!strcmp(argv[2], "read")) read_by_links();

@@ -1,5 +1,5 @@
-/* Has another domain meet links to what only that may change; with "brought", those that are
-   there. */
+/* Has another domain meet links to what only that may change; with "brought" or "looked", those
+   that are there. */
 #include "attack.h"
 #include <sys/wait.h>
 
@@ -25,7 +25,8 @@ static int make_links(const char *directory, int is_reserved) {
 
 int main(int argc, char **argv) {
     if (argc < 3) return 3;
-    if (strcmp(argv[2], "brought") && make_links(argv[1], !strcmp(argv[2], "reserved"))) return 3;
+    int are_there = !strcmp(argv[2], "brought") || !strcmp(argv[2], "looked");
+    if (!are_there && make_links(argv[1], !strcmp(argv[2], "reserved"))) return 3;
     pid_t child = fork();
     if (child == 0) {
         execv("./deputy", (char *[]){"deputy", argv[1], argv[2], NULL});

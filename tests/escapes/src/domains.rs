@@ -243,6 +243,13 @@ fn leading_another_domain_by_links(stage: &Stage) {
     );
     stage.holds(&brings, "deputy", &[kept]);
     stage.holds(&brings, "lead_deputy", &[kept, "brought"]);
+    stage.file("work/secret", "hidden");
+    let looks = stage.profile(
+        "[files]\nreadonly = [\"${workspace}\"]\nhide = [\"${workspace}/secret\"]\n\
+         [domains.deputy]\nexec = [\"${workspace}/deputy\"]\nfiles.read = [\"${home}/kept/\"]",
+    );
+    let looked = stage.command(stage.call(&looks), "lead_deputy", &[kept, "looked"]);
+    held(&{ looked }.output().expect("start `dewar`"));
     assert_eq!(std::fs::read_to_string(&file).expect("the file"), "untouched");
 }
 

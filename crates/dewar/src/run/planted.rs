@@ -2,11 +2,12 @@
 
 use crate::{control::Denial, led::Links};
 use labelling::Names;
-use monitor::{Planted, Watch, Why, visible};
+use monitor::{Planted, Watch, Why, is_gone, visible};
 use profile::{GuardLevel, GuardedName, Variables, host_trusted};
 use serde::{Deserialize, Serialize};
 use std::{
     fmt::Write as _,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -27,7 +28,7 @@ pub(crate) struct PlantedRecord {
     pub(crate) path: String,
     /// `new` or `changed`; `refused` for what was asked for and left out.
     pub(crate) state: String,
-    /// `name`, `repository`, `path`, `link` or `setid`.
+    /// `name`, `repository`, `path`, `link`, `unseen` or `setid`.
     pub(crate) kind: String,
     /// Who would execute it.
     pub(crate) runs: String,
@@ -50,7 +51,7 @@ pub(super) fn names(of: &[GuardedName]) -> Names {
 }
 
 /// What the monitor is to look for; `private` says whether directories for temporary files are the
-/// run's own.
+/// run's own: what lies there is gone with it.
 pub(super) fn watch(variables: &Variables, private: bool) -> Watch {
     let shared = if private { &["/tmp", "/var/tmp", "/dev/shm"][..] } else { &[] };
     let mut own: Vec<PathBuf> = shared.iter().map(PathBuf::from).collect();
@@ -95,7 +96,11 @@ fn record(
     trees: &[GuardedName],
     files: &[GuardedName],
 ) -> Option<PlantedRecord> {
-    let found = std::fs::symlink_metadata(&planted.path).ok()?;
+    let found = match std::fs::symlink_metadata(&planted.path) {
+        Ok(found) => Some(found),
+        Err(error) if is_gone(&error) => return None,
+        Err(_) => None,
+    };
     let by_name = |name: &GuardedName| {
         let later = name.level == GuardLevel::Report || is_of_a_package(&planted.path);
         ("name", name.runs.to_owned(), later)
@@ -108,19 +113,23 @@ fn record(
         Why::Repository => ("repository", "Git, in this directory".to_owned(), false),
         Why::Path => ("path", "whoever calls it by its name: it is in PATH".to_owned(), false),
         Why::Link => ("link", leads_to(&planted.path)?, false),
-        // Only what is in such a directory is told, and links that lead elsewhere.
-        Why::Moved | Why::Within => return None,
+        Why::Unseen => ("unseen", "nobody knows: it could not be looked into".to_owned(), false),
+        // Only links that lead elsewhere are told.
+        Why::Within => return None,
     };
     // A directory with something in it is told by that.
-    if found.is_dir() && planted.why != Why::Repository {
+    let is_told = matches!(planted.why, Why::Repository | Why::Unseen);
+    if found.as_ref().is_some_and(std::fs::Metadata::is_dir) && !is_told {
         return None;
     }
+    let is_unseen = found.is_none() && planted.why != Why::Unseen;
+    let unseen = if is_unseen { "; it could not be looked at" } else { "" };
     let state = if planted.is_new { "new" } else { "changed" };
     Some(PlantedRecord {
         path: planted.path.to_string_lossy().into_owned(),
         state: state.into(),
         kind: kind.into(),
-        runs,
+        runs: runs + unseen,
         when_built,
     })
 }
@@ -150,9 +159,13 @@ fn is_git(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
 }
 
-/// Where a link leads, unless that is a part of the system.
+/// Where a link leads, unless that is a part of the system, or it is no link any more.
 fn leads_to(link: &Path) -> Option<String> {
-    let target = std::fs::read_link(link).ok()?;
+    let target = match std::fs::read_link(link) {
+        Ok(target) => target,
+        Err(error) if is_gone(&error) || error.kind() == ErrorKind::InvalidInput => return None,
+        Err(_) => return Some("whoever follows it".into()),
+    };
     let target = link.parent().unwrap_or(Path::new("/")).join(target);
     // As its words say, and as it is followed now, if something is there.
     let is_system = is_system(&realpath::normal(&target))
@@ -194,7 +207,7 @@ pub(crate) fn tell(records: &[PlantedRecord], more: u64, all: bool) -> String {
         lines(&mut text, &later, usize::MAX);
     }
     if more > 0 {
-        let _ = writeln!(text, "{more} more were not kept");
+        let _ = writeln!(text, "and {more} more that could not be followed");
     }
     text
 }
@@ -312,7 +325,30 @@ mod tests {
             why: Why::Path,
         };
         std::fs::write(directory.path().join("there"), "").unwrap();
-        let left = records(&[planted("there"), planted("gone")], &[]);
+        let left = records(&[planted("there"), planted("gone"), planted("there/below")], &[]);
         assert_eq!(left.iter().map(name).collect::<Vec<_>>(), ["there"]);
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_told_by_its_name() {
+        let long = "x/".repeat(3000);
+        let planted = |name: &str, why| Planted {
+            path: Path::new("/w").join(&long).join(name),
+            is_new: true,
+            why,
+        };
+        let all =
+            [planted("tool", Why::Path), planted("link", Why::Link), planted("m", Why::Unseen)];
+        let told = records(&all, &[]);
+        let told: Vec<_> = told.iter().map(|it| (name(it), it.runs.as_str())).collect();
+        let end = "it could not be looked at";
+        assert_eq!(
+            told,
+            [
+                ("link", &*format!("whoever follows it; {end}")),
+                ("m", "nobody knows: it could not be looked into"),
+                ("tool", &*format!("whoever calls it by its name: it is in PATH; {end}")),
+            ]
+        );
     }
 }

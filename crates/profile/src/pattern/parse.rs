@@ -111,6 +111,13 @@ fn set(chars: &mut impl Iterator<Item = char>) -> Result<CharSet, Bad> {
             }
             high = chars.next().ok_or(OPEN)?;
         }
+        if !low.is_ascii() || !high.is_ascii() {
+            // Expressions are about bytes, of which it has several.
+            return Err((
+                "`[...]` holds a character beyond ASCII",
+                "write `{a,é}`, or `?` for any character",
+            ));
+        }
         if high < low || (low < '/' && high >= '/' && !negated) {
             return Err(("the range is empty or holds `/`", "write `[a-z]`: lower end first"));
         }

@@ -30,11 +30,17 @@ pub(super) fn of(components: &[Component], below: bool) -> String {
     out
 }
 
+/// The bytes of a character behind its first. Expressions are about bytes, as names are.
+const REST: &str = r"[\x80-\xbf]*";
+
 fn push_token(out: &mut String, token: &Token) {
     match token {
         Token::Char(c) => push_escaped(out, *c),
         Token::Star => out.push_str("[^/]*"),
-        Token::Question => out.push_str("[^/]"),
+        Token::Question => {
+            out.push_str("[^/]");
+            out.push_str(REST);
+        }
         Token::Set(set) => {
             out.push_str(if set.negated { "[^/" } else { "[" });
             for (low, high) in &set.ranges {
@@ -45,6 +51,9 @@ fn push_token(out: &mut String, token: &Token) {
                 }
             }
             out.push(']');
+            if set.negated {
+                out.push_str(REST);
+            }
         }
     }
 }

@@ -53,6 +53,14 @@ mod tests {
     use crate::variables::Variables;
 
     #[test]
+    fn a_set_beyond_ascii_is_refused_with_a_reason() {
+        for text in ["/a[é]", "/a[!é]", "/a[a-é]"] {
+            let error = crate::pattern::parse(text, &Variables::default()).unwrap_err();
+            assert!(format!("{error:?}").contains("beyond ASCII"), "{error:?}");
+        }
+    }
+
+    #[test]
     fn a_pattern_is_written_as_it_was_read() {
         for text in ["/a", "/a/b*", "/a/**", "/a/*/x?", "/a/[a-cx]*/**/*.txt", "/a/[!b]", "/a/\\*b"]
         {

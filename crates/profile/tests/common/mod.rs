@@ -85,7 +85,8 @@ pub(crate) fn rights(compiled: &Compiled, domain: &str, path: &str) -> PathRight
     let index = compiled.domains.iter().position(|d| d.name == domain).unwrap();
     let matching =
         compiled.paths.iter().rev().filter(|rule| !rule.is_way && !rule.by_name).find(|rule| {
-            regex::Regex::new(&format!("^(?:{})$", rule.regex)).unwrap().is_match(path)
+            let mut regex = regex::bytes::RegexBuilder::new(&format!("^(?:{})$", rule.regex));
+            regex.unicode(false).build().unwrap().is_match(path.as_bytes())
         });
     matching.map_or(PathRights::default(), |rule| rule.rights[index])
 }

@@ -10,6 +10,7 @@ pub(super) const CASES: &[Case] = cases![
     a_denied_file_stays_denied_whoever_makes_it_anew,
     a_file_that_gets_a_denied_name_is_read_by_neither,
     a_file_that_gets_a_denied_name_is_not_read_by_a_known_path,
+    a_file_that_gets_a_denied_name_is_not_linked_where_nobody_can_tell_its_place,
     what_lies_at_the_name_that_is_revoked_is_taken,
     what_is_taken_under_the_same_rules_is_taken_by_every_name,
     a_directory_that_gets_a_denied_or_guarded_name_takes_nothing_new,
@@ -111,6 +112,44 @@ fn a_file_that_gets_a_denied_name_is_not_read_by_a_known_path(stage: &Stage) {
     script("mv b/data kept/other; ln -s ../kept/other b/data; mv c kept/c; ln -s kept/c c");
     assert_eq!(running.attempt(), "no");
     running.stop();
+}
+
+/// Meets a file by looking at it; once it has another name, moves its directory to where the path
+/// of the file is too long to be told, and links it by a descriptor.
+const LINKS_DEEP: &str = "import ctypes, os
+if os.path.exists('d/saved'):
+    os.close(os.open('d/saved', os.O_PATH))
+    raise SystemExit(0)
+work, file = os.open('.', os.O_RDONLY), os.open('d/kept', os.O_PATH)
+left = 4092 - len(os.getcwd())
+while left >= 260:
+    os.makedirs('n' * 250, exist_ok=True)
+    os.chdir('n' * 250)
+    left -= 251
+deep = 'D' * (left - 1)
+top = os.open('.', os.O_RDONLY)
+os.rename('d', deep, src_dir_fd=work, dst_dir_fd=top)
+ctypes.CDLL(None).linkat(file, b'', work, b'x', 0x1000)
+os.rename(deep, 'd', src_dir_fd=top, dst_dir_fd=work)
+os.fchdir(work)
+open('moved', 'w').close()
+raise SystemExit(open('x').read() != 'secret\\n')
+";
+
+fn a_file_that_gets_a_denied_name_is_not_linked_where_nobody_can_tell_its_place(stage: &Stage) {
+    let profile = super::profile(stage, "files.deny = [\"${workspace}/**/kept\"]\n");
+    stage.file(&stage.work().join("links.py"), LINKS_DEEP);
+    stage.prepare("mkdir d; echo secret > d/saved");
+    let call = Call { profile: Some(&profile), ..stage.call() };
+    let running = Running::trying(stage, call, "python3 links.py");
+    assert_eq!(running.attempt(), "yes");
+    let there = stage.work().join("d");
+    std::fs::rename(there.join("saved"), there.join("kept")).expect("rename");
+    assert_eq!(running.attempt(), "no");
+    assert!(stage.work().join("moved").exists(), "nothing was moved");
+    running.stop();
+    let said = stage_says(stage, &["explain"]).out();
+    assert!(said.contains("too deep to be named"), "{said}");
 }
 
 /// Holds a file and a directory, and tells what is left of them.
