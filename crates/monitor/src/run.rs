@@ -220,6 +220,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             workspace,
             given,
         },
+            room: Room::of_process(),
         files: FileManager {
             claims: RepositoryNames::default(),
             plantings: Plantings::new(watch),
@@ -237,7 +238,6 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         lead: Lead::default(),
         questions: ask.map(Questions::new),
         refusal,
-        room: Room::of_process(),
         times: CallTimes::new(account),
     });
     begin(&gate)?;
