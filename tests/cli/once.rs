@@ -18,6 +18,7 @@ import ctypes, os, signal, socket, time
 def wait(name):
     while not os.path.exists(name):
         time.sleep(0.05)
+open('ready', 'w').write('\\n')
 ";
 
 /// A run named `it` that asks, with somebody who hears.
@@ -38,6 +39,8 @@ impl<'a> Asked<'a> {
         let words = [&run[..], &["python3", "-c", &script]].concat();
         let run = home.command(&[], &words).stdout(Stdio::null()).spawn().unwrap();
         home.say_soon(&["ask", "it", "--list"], "no question");
+        // What is imported before, nobody is asked about.
+        home.written("ready");
         let hear = ["ask", "it", "--json"];
         let mut events = home.command(&[], &hear).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(events.stdout.take().unwrap());

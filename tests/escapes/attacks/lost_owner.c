@@ -2,7 +2,6 @@
  * has that domain send there. Arguments: the name, `stream` or `datagram`, and where it is kept: in
  * a queue (`flight`), in the table of a thread (`thread`), behind more names than are remembered
  * (`many`), or nowhere now and then (`turns`). */
-#define _GNU_SOURCE
 #include "attack.h"
 #include <poll.h>
 #include <pthread.h>
