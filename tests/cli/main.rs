@@ -29,6 +29,7 @@ mod learned;
 mod left;
 mod live;
 mod mistakes;
+mod once;
 mod plugin;
 mod policy;
 mod programs;

@@ -71,6 +71,34 @@ os.write(ready, b'x')
 time.sleep(1000)
 ";
 
+/// Has the monitor hold descriptors: of messages that wait at a full queue, each with as many as
+/// there may be, until there is room for none.
+const MESSAGES: &str = "
+import array
+def full():
+    made, other = socket.socketpair()
+    made.setblocking(False)
+    try:
+        while True:
+            made.send(bytes(4096))
+    except BlockingIOError:
+        made.setblocking(True)
+    return made, other
+def send(made, count):
+    try:
+        passed = array.array('i', [ready] * count).tobytes()
+        made.sendmsg([b'x' * 4096], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
+    except OSError as error:
+        print(count, error, flush=True)
+pairs = []
+for count in [253] * 4 + [128, 64, 32, 16, 8, 4, 2, 1] * 2 + [1] * 9:
+    pairs.append(full())
+    threading.Thread(target=send, args=(pairs[-1][0], count), daemon=True).start()
+    time.sleep(0.05)
+os.write(ready, b'x')
+time.sleep(1000)
+";
+
 /// Opens a FIFO in a second thread.
 const WAITS: &str = "
 def wait():
@@ -128,10 +156,15 @@ impl Place {
     /// Begins a run under limits; comes back when its program is ready. It has a group of its own,
     /// as a shell makes one.
     fn begin(&self, limits: &str, words: &[&str]) -> Run {
+        self.begin_under("workspace", limits, words)
+    }
+
+    fn begin_under(&self, profile: &str, limits: &str, words: &[&str]) -> Run {
         let mut command = Command::new("bash");
         let dewar = self.dewar.display();
-        let script =
-            format!("{limits}; exec {dewar} run --no-daemon --name z -- \"$@\" >/dev/null 2>said");
+        let script = format!(
+            "{limits}; exec {dewar} run --no-daemon --name z -p {profile} -- \"$@\" >/dev/null 2>said"
+        );
         command.args(["-c", &script, "bash"]).args(words).process_group(0);
         let run = Run(self.like(command).spawn().unwrap());
         let until = Instant::now() + PATIENCE;
@@ -211,6 +244,18 @@ fn processes(more: u32) -> String {
 fn a_run_that_has_its_monitor_use_up_descriptors_is_seen_and_revoked() {
     let place = Place::new();
     let _run = place.begin("ulimit -n 256", &["python3", "-c", &format!("{READY}{DESCRIPTORS}")]);
+    place.is_seen_and_revoked();
+}
+
+#[test]
+fn a_run_whose_messages_wait_with_all_descriptors_is_seen_and_revoked() {
+    let place = Place::new();
+    let profile = place.path("p.toml");
+    // Datagrams are decided, and so every message is.
+    let rules = "extends = 'workspace'\n[network]\nconnect = ['127.0.0.1:53/udp']\n";
+    fs::write(&profile, rules).unwrap();
+    let words = ["python3", "-c", &format!("{READY}{MESSAGES}")];
+    let _run = place.begin_under(profile.to_str().unwrap(), "ulimit -n 1024", &words);
     place.is_seen_and_revoked();
 }
 

@@ -9,7 +9,7 @@ use confine::{PolicyState, Rights, launch::Given};
 use flask::SecurityServer;
 use inode_labels::Labels;
 use std::{path::PathBuf, sync::Arc};
-use supervisor::{OnBehalf, Targets};
+use supervisor::{OnBehalf, Room, Targets};
 
 /// What deciding a call takes, whoever decides it.
 pub struct MonitorState {
@@ -35,6 +35,8 @@ pub struct MonitorState {
     pub workspace: PathBuf,
     /// What the caller of Dewar left open for the command.
     pub given: Given,
+    /// What calls leave of the monitor's descriptors for control and changes.
+    pub room: Room,
 }
 
 /// What is told of the run.

@@ -12,7 +12,7 @@ use audit::{
     Access, Record,
     attempt::{self, Key, key},
 };
-use flask::{AccessVector, Question as AccessQuestion};
+use flask::{AccessVector, Question as AccessQuestion, Sid};
 use mediation::call::{Asker, CallResult};
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
@@ -98,6 +98,8 @@ struct Open {
     last: u64,
     questions: HashMap<u64, (Key, Vec<Arc<Waiter>>)>,
     settled: HashSet<Key>,
+    /// What is on record as denied, as the call has ended before there was an answer.
+    interrupted: HashSet<Key>,
     /// Nobody answers any more.
     closed: bool,
 }
@@ -131,7 +133,10 @@ impl Questions {
             // What was denied on the way to success, the program can do without.
             let asked = denied.last().filter(|_| outcome.is_err() && round + 1 < MOST_ROUNDS);
             let verdict = match asked {
-                Some(access) => policy.with_asker(call, |asker| self.ask(asker, access)),
+                Some(access) => policy.with_asker(call, |asker| {
+                    self.ask(asker, access)
+                        .inspect_err(|errno| self.record_interrupted(asker, *errno, &denied))
+                }),
                 None => Ok((Verdict::NotNow, false)),
             };
             match (verdict, asked) {
@@ -143,10 +148,7 @@ impl Questions {
                 (Ok((Verdict::Once | Verdict::Anew, _)), _) => {}
                 (Ok(_) | Err(Errno::NFILE), _) => {
                     let _ = policy.with_asker(call, |asker| {
-                        let record = |access| {
-                            asker.state.records.audit.record(asker.caller, asker.number, access);
-                        };
-                        denied.iter().for_each(record);
+                        denied.iter().for_each(|access| record(asker, access));
                         Ok(())
                     });
                     return outcome;
@@ -157,9 +159,29 @@ impl Questions {
         Err(Errno::ACCESS)
     }
 
-    /// What has passed once of what is granted to nobody.
-    pub(crate) fn passed_once(&self, question: AccessQuestion) -> AccessVector {
-        self.passed().get(&question).copied().unwrap_or_default()
+    /// Records what was denied to a call that has ended before there was an answer: each kind once,
+    /// as it may be made again and again.
+    fn record_interrupted(&self, asker: Asker<'_>, errno: Errno, denied: &[Access]) {
+        if matches!(errno, Errno::NFILE | supervisor::ANEW) {
+            return;
+        }
+        let interrupted = &mut self.lock().interrupted;
+        if interrupted.len() >= MOST_SETTLED {
+            interrupted.clear();
+        }
+        let new = denied.iter().filter(|access| interrupted.insert(key(access)));
+        new.for_each(|access| record(asker, access));
+    }
+
+    /// What has passed once of what is granted to nobody. It stays so for what is labelled `now`
+    /// from here on.
+    pub(crate) fn passed_once(&self, question: AccessQuestion, now: Sid) -> AccessVector {
+        let mut passed = self.passed();
+        let once = passed.get(&question).copied().unwrap_or_default();
+        if once != AccessVector::NONE && now != question.tsid {
+            *passed.entry(AccessQuestion { tsid: now, ..question }).or_default() |= once;
+        }
+        once
     }
 
     fn passed(&self) -> MutexGuard<'_, HashMap<AccessQuestion, AccessVector>> {
@@ -182,6 +204,8 @@ impl Questions {
             }
             ticket.waiter.wait(until)
         };
+        // Who it is, nobody can tell any more once the call has ended.
+        let _ = asker.caller.identity();
         let waited = asker.wait(wait);
         self.leave(&ticket);
         waited
@@ -245,6 +269,10 @@ impl Questions {
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn record(asker: Asker<'_>, access: &Access) {
+    asker.state.records.audit.record(asker.caller, asker.number, access);
 }
 
 impl Waiter {

@@ -23,7 +23,7 @@ use policy_stack::is_compound;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::panic::AssertUnwindSafe;
-use supervisor::{Caller, LinkDirectories, Notification, Room};
+use supervisor::{Caller, LinkDirectories, Notification};
 use syscalls::Sysno;
 
 /// Receives calls; nobody below knows it.
@@ -42,8 +42,6 @@ pub(crate) struct Gate {
     pub(crate) times: CallTimes,
     /// What a descriptor is replaced by that policy has taken back.
     pub(crate) refusal: OwnedFd,
-    /// What calls leave for control and changes.
-    pub(crate) room: Room,
 }
 
 // A call that the filter's table gives to an object manager that does not know it, or the other way
@@ -98,7 +96,7 @@ impl Gate {
             // Soundness is not asked for: the whole run was started without decisions.
             return refused.map_or(Ok(Answer::Continue), |refused| Err(refused.errno));
         }
-        if !self.room.has_more(&self.state.targets.tree.own_fds) {
+        if !self.state.room.has_more(&self.state.targets.tree.own_fds) {
             self.state.records.remarks.lacks_descriptors();
             return Err(Errno::NFILE);
         }

@@ -6,7 +6,7 @@ use crate::{
     lead::Lead,
     process::ProcessManager,
     revoke::Control,
-    socket::{Endpoints, KeptSockets, Peers, SocketManager},
+    socket::{Endpoints, KeptSockets, Peers, SocketManager, UnixDiag},
 };
 use arc_swap::ArcSwap;
 use audit::{
@@ -178,7 +178,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let permissions = Arc::clone(&outside);
     let refuses = Box::new(move |path: &_, access| permissions.refuses(path, access));
     let audit = Arc::new(Audit::new(Arc::clone(&server), audit, refuses));
-    let Started { listener, command, by_cgroup, mut sandbox, .. } = started;
+    let Started { listener, command, by_cgroup, diag, mut sandbox, .. } = started;
     let private = private(confinement.view())?;
     let Confinement { policy, exactness, settled, given, .. } = confinement;
     let number = |pid: rustix::process::Pid| pid.as_raw_pid().cast_unsigned();
@@ -190,7 +190,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))
         .inspect_err(|_| sandbox.end_if_interrupted())?;
     let avc = |decides| CheckedCache::new(Arc::clone(&server), decides);
-    let (paths, endpoints) = (PathCache::new(plan.domains.clone()), Endpoints::new(&labels));
+    let (paths, endpoints) =
+        (PathCache::new(plan.domains.clone()), Endpoints::new(&labels, UnixDiag::new(diag)));
     let policy = PolicyState { plan, first, exactness, files: labels.files };
     let gate = Arc::new(Gate {
         state: MonitorState {
@@ -219,6 +220,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             policy: ArcSwap::from_pointee(policy),
             workspace,
             given,
+            room: Room::of_process(),
         },
         files: FileManager {
             claims: RepositoryNames::default(),
@@ -237,7 +239,6 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         lead: Lead::default(),
         questions: ask.map(Questions::new),
         refusal,
-        room: Room::of_process(),
         times: CallTimes::new(account),
     });
     begin(&gate)?;

@@ -66,13 +66,13 @@ pub use kept_number::KeptNumber;
 pub use link_directories::LinkDirectories;
 pub use missing_capabilities::MissingCapabilities;
 pub use on_behalf::OnBehalf;
-pub use pending::PendingCalls;
+pub use pending::{ANEW, PendingCalls};
 pub use quiesce::Quiesce;
 pub use resolve::{
     Name, resolve, resolve_for_caller, resolve_within, walk, walk_for_caller, walk_no_magiclinks,
     walk_to_create,
 };
-pub use room::Room;
+pub use room::{Passing, Room};
 pub use seize_timeout::SeizeTimeout;
 pub use standby::Standby;
 pub use stop::{

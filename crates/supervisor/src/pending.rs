@@ -25,7 +25,7 @@ const MOST: usize = 128;
 const RESTART: i32 = 512;
 
 /// `ERESTARTNOINTR` of `linux/errno.h`: the call is made anew, whatever signal is pending.
-const AGAIN: Errno = Errno::from_raw_os_error(513);
+pub const ANEW: Errno = Errno::from_raw_os_error(513);
 
 /// The calls that wait, by notification.
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ impl PendingCalls {
                 Err(Errno::INTR) => {
                     let again = self.lock().get(&call.id).is_some_and(|wait| wait.again);
                     if again {
-                        break Err(AGAIN);
+                        break Err(ANEW);
                     }
                     if let Some(errno) = interruption(listener, caller.tree, call.id, call.tid) {
                         break Err(errno);

@@ -7,23 +7,37 @@ use rustix::{
 };
 use std::{
     os::fd::AsFd,
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 /// So many are left, or a quarter where the limit (`RLIMIT_NOFILE`) is low.
 const LEFT: u64 = 256;
-/// What the monitor can hold for the program is less: where the limit is higher, nobody counts.
+/// Messages that are being sent hold so many together of those that they pass on, or a quarter
+/// where the limit is low.
+const MOST_PASSED: u64 = 1024;
+/// What else the monitor can hold for the program is less: files of sockets, terminals and sockets,
+/// 512 of each, and what 128 calls that wait, and 256 that do not, have opened. Where the limit is
+/// higher, nobody counts.
 const PLENTY: u64 = 8192;
-/// Between two looks while there is room; no call holds more than a few.
+/// Between two looks while there is room; no call holds more than a few, but for what it passes on.
 const CALLS: u32 = 16;
 
 /// Whether there is room for what calls on the program's behalf need.
 #[derive(Debug)]
 pub struct Room {
-    /// So many may be open.
+    /// So many may be open, beside those that are passed on.
     most: u64,
     calls: AtomicU32,
     is_short: AtomicBool,
+    most_passed: u64,
+    passed: AtomicU64,
+}
+
+/// Room for descriptors that a message passes on, until this is dropped.
+#[derive(Debug)]
+pub struct Passing<'a> {
+    room: &'a Room,
+    count: u64,
 }
 
 impl Room {
@@ -31,11 +45,22 @@ impl Room {
     #[must_use]
     pub fn of_process() -> Self {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        Self::of(limit - LEFT.min(limit / 4))
+        let most_passed = MOST_PASSED.min(limit / 4);
+        Self::of(limit - LEFT.min(limit / 4) - most_passed, most_passed)
     }
 
-    fn of(most: u64) -> Self {
-        Self { most, calls: AtomicU32::new(0), is_short: AtomicBool::new(false) }
+    fn of(most: u64, most_passed: u64) -> Self {
+        let (calls, is_short) = (AtomicU32::new(0), AtomicBool::new(false));
+        Self { most, calls, is_short, most_passed, passed: AtomicU64::new(0) }
+    }
+
+    /// Room for `count` descriptors that a message passes on, asked for before they are duplicated;
+    /// `None` if those that are being sent hold too many.
+    pub fn pass(&self, count: usize) -> Option<Passing<'_>> {
+        let count = count as u64;
+        let more = |passed: u64| passed.checked_add(count).filter(|it| *it <= self.most_passed);
+        let taken = self.passed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.ok().map(|_| Passing { room: self, count })
     }
 
     /// Whether one more call may be decided. `own_fds` is the `/proc/self/fd` of this process.
@@ -51,6 +76,12 @@ impl Room {
         let has_more = open(own_fds).is_ok_and(|open| open < self.most);
         self.is_short.store(!has_more, Ordering::Relaxed);
         has_more
+    }
+}
+
+impl Drop for Passing<'_> {
+    fn drop(&mut self) {
+        self.room.passed.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 
@@ -77,7 +108,7 @@ mod tests {
         let own_fds = File::open("/proc/self/fd").unwrap();
         // Of numbers that are free between others, too.
         let between: Vec<File> = (0..50).map(|_| own_fds.try_clone().unwrap()).collect();
-        let room = Room::of(open(&own_fds).unwrap() + 200);
+        let room = Room::of(open(&own_fds).unwrap() + 200, 0);
         let mut held = vec![own_fds.try_clone().unwrap()];
         drop(between);
         while room.has_more(&own_fds) {
@@ -87,5 +118,16 @@ mod tests {
         assert!(!room.has_more(&own_fds));
         drop(held);
         assert!(room.has_more(&own_fds));
+    }
+
+    #[test]
+    fn what_messages_pass_on_is_bounded_together_until_they_are_sent() {
+        let room = Room::of(0, 300);
+        let first = room.pass(253).unwrap();
+        assert!(room.pass(48).is_none() && room.pass(usize::MAX).is_none());
+        let second = room.pass(47).unwrap();
+        assert!(room.pass(1).is_none());
+        drop((first, second));
+        assert!(room.pass(300).is_some());
     }
 }

@@ -26,6 +26,7 @@ pub(crate) const CASES: &[Case] = cases![
     connecting_to_a_name_that_was_its_own,
     sending_to_a_name_that_was_its_own,
     reaching_the_name_of_its_own_by_another_type,
+    passing_for_a_service_outside_by_a_socket_that_nobody_finds,
     connecting_to_a_file_in_the_place_of_its_own,
     sending_to_an_address_of_no_family,
     setting_options_that_lead_elsewhere,
@@ -235,6 +236,39 @@ fn reaching_the_name_of_its_own_by_another_type(stage: &Stage) {
     assert!(listener.accept().is_err(), "the attack has connected");
     receiver.set_nonblocking(true).expect("not to wait");
     assert!(receiver.recv(&mut [0; 8]).is_err(), "the attack has sent something");
+}
+
+/// Another domain may reach a name outside, and the attack has the name.
+fn passing_for_a_service_outside_by_a_socket_that_nobody_finds(stage: &Stage) {
+    stage.program("work/sender", "sender");
+    let home = stage.home().file_name().and_then(|it| it.to_str()).expect("UTF-8");
+    let name = format!("@{home}");
+    let hidden = [
+        (name.as_str(), "stream", "flight"),
+        (&name, "stream", "thread"),
+        (&name, "stream", "many"),
+        (&name, "stream", "turns"),
+        (&name, "datagram", "flight"),
+        (&name, "datagram", "thread"),
+        (&name, "datagram", "turns"),
+        ("x.sock", "stream", "many"),
+    ];
+    for (name, kind, place) in hidden {
+        let rule = match (name, kind) {
+            (_, "datagram") => format!("unixgram:{name}"),
+            ("x.sock", _) => "unix:${workspace}/x.sock".to_owned(),
+            _ => format!("unix:{name}"),
+        };
+        let datagrams = "[network]\nconnect = [\"unixgram:${workspace}/nobody\"]\n";
+        let datagrams = if kind == "datagram" { datagrams } else { "" };
+        let profile = stage.profile(&format!(
+            "{datagrams}[domains.sender]\nexec = [\"${{workspace}}/sender\"]\n\
+             network.connect = [\"{rule}\"]"
+        ));
+        let words = [name, kind, place];
+        let attack = stage.command(stage.call(&profile), "lost_owner", &words).output();
+        held(&attack.unwrap_or_else(|error| panic!("{words:?}: {error}")));
+    }
 }
 
 fn sending_to_a_name_that_was_its_own(stage: &Stage) {

@@ -19,6 +19,7 @@ mod capabilities;
 mod cgroup;
 mod command;
 mod descendants;
+mod diag;
 mod envelope;
 mod event_wait;
 mod exec;
@@ -48,6 +49,7 @@ use std::path::PathBuf;
 
 pub use crate::sys::ignore_background;
 pub use capabilities::with_raised;
+pub use diag::DiagSockets;
 pub use envelope::Envelope;
 pub use exec::CommandError;
 pub use given::{Given, OpenAccess};

@@ -13,6 +13,7 @@ use rustix::process::{
 use rustix::thread::CapabilitySet;
 
 use super::cgroup::Cgroup;
+use super::diag::DiagSockets;
 use super::exec::{CommandError, Program};
 use super::init::become_init;
 use super::init_spec::InitSpec;
@@ -113,6 +114,8 @@ pub struct Started {
     pub command_pidfd: OwnedFd,
     /// Which limits a cgroup enforces.
     pub by_cgroup: ByCgroup,
+    /// By which the kernel tells of unix sockets inside, where it does.
+    pub diag: Option<DiagSockets>,
     /// The sandbox.
     pub sandbox: Sandbox,
 }
@@ -202,6 +205,10 @@ pub fn start(
             return Err(error);
         }
     };
+    let diag = match spec.namespaces.net {
+        true => DiagSockets::of(command_pidfd.as_fd()),
+        false => DiagSockets::here(),
+    };
     let mut sandbox = Sandbox {
         proc: duplicate(entered.proc())?,
         command: duplicate(command_pidfd.as_fd())?,
@@ -229,7 +236,7 @@ pub fn start(
     let keep = CapabilitySet::from_bits_retain(spec.capabilities);
     let reserve = sandbox.reserve();
     capabilities::reduce_monitor(keep, reserve).map_err(monitor("drop capabilities"))?;
-    Ok(Started { listener, command, command_pidfd, by_cgroup, sandbox })
+    Ok(Started { listener, command, command_pidfd, by_cgroup, diag, sandbox })
 }
 
 /// Ends this process by a signal that has ended the command's before it was ready: who presses a

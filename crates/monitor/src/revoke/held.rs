@@ -29,6 +29,9 @@ use supervisor::{
 pub(super) const USES: AccessVector =
     AccessVector(perm::file::READ.0 | perm::file::WRITE.0 | perm::file::APPEND.0);
 
+/// What can be watched: of a watch, nobody tells which of them it is.
+pub(super) const WATCHED: [Class; 4] = [Class::File, Class::Dir, Class::FifoFile, Class::SockFile];
+
 /// One permission that a process still holds.
 #[derive(Debug)]
 pub(super) struct Finding {
@@ -322,11 +325,9 @@ impl<'a> Comparison<'a> {
         if labels.is_empty() && self.gate.state.labels.has_forgotten() {
             return Some(Finding::vague(held, object));
         }
-        // Nobody tells which of them it is.
-        let watched = [Class::File, Class::Dir, Class::FifoFile, Class::SockFile];
         let lost = labels
             .iter()
-            .flat_map(|label| watched.map(|class| self.lost_file(who.ssid, label, class)));
+            .flat_map(|label| WATCHED.map(|class| self.lost_file(who.ssid, label, class)));
         let lost = lost.fold(AccessVector::NONE, |all, lost| all | lost) & perm::file::WATCH;
         (!lost.is_empty()).then(|| Finding::new(held, object, Class::File, lost))
     }

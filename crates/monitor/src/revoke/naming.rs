@@ -1,9 +1,9 @@
 //! Files that whoever makes a change names.
 
-use super::held::Comparison;
+use super::held::{Comparison, WATCHED};
 use confine::file_kind;
 use file_manager::class_of;
-use flask::{AccessVector, FileKind, FileRule, Sid};
+use flask::{AccessVector, Class, FileKind, FileRule, Sid, perm};
 use inode_labels::RuleChange;
 use labelling::{BadRule, PathRules, stem_dir};
 use rustix::{fs::FileType, io::Result};
@@ -51,6 +51,19 @@ impl NamedFiles {
         let takes_others = matches!(named, ByName::Takes([]));
         let stems = given.iter().map(|regex| stem_dir(regex)).collect();
         Ok(Self { taken: rules(taken)?, given: rules(given)?, stems, change, takes_others })
+    }
+
+    /// What of what passed once it takes, where policy does not grant it: everything, if it takes
+    /// something that is no file. Else what does not tell where it lies: watches, and connections
+    /// to sockets. Files tell (`denied_by_name`).
+    pub(super) fn meant_of_once(&self, class: Class) -> AccessVector {
+        match class {
+            _ if self.takes_others => AccessVector::ALL,
+            _ if self.taken.is_none() => AccessVector::NONE,
+            Class::UnixStreamSocket | Class::UnixDgramSocket => AccessVector::ALL,
+            class if WATCHED.contains(&class) => perm::file::WATCH,
+            _ => AccessVector::NONE,
+        }
     }
 
     /// Whether it gives something at `path`, or by a pattern in it.

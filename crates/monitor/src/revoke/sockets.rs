@@ -128,7 +128,7 @@ impl Comparison<'_> {
             Err(Errno::NOTCONN) => self.connecting_to(who, class, socket)?,
             Err(error) => return Err(error),
         };
-        if class == Class::UdpSocket && peer.is_none() && self.may_send_on(who, socket)? {
+        if class == Class::UdpSocket && self.may_send_on(who, socket)? {
             return Ok(Some(Finding::vague(Held::Connection(fd), "a datagram begun")));
         }
         let found = |held: Held, address: SocketAddr, lost: AccessVector| {
@@ -151,8 +151,8 @@ impl Comparison<'_> {
         Ok(found(held, own, lost & perm::endpoint::NAME_BIND))
     }
 
-    /// Whether a socket without a peer may hold the beginning of a datagram (`MSG_MORE` of send(2))
-    /// to an address that was taken back: which one, it does not tell.
+    /// Whether a socket may hold the beginning of a datagram (`MSG_MORE` of send(2)) to an address
+    /// that was taken back: which one, it does not tell, and it need not be that of its peer.
     fn may_send_on(&self, who: Subject, socket: &OwnedFd) -> Result<bool> {
         if unsent(socket.as_fd())? == 0 {
             return Ok(false);

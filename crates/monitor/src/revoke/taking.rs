@@ -68,8 +68,9 @@ impl Comparison<'_> {
         let question = Question { ssid, tsid: before, tclass };
         let before = self.gate.state.server.compute_av_before(question);
         // Who takes something means also what was let pass once.
-        let questions = self.gate.questions.as_ref().filter(|_| self.named.takes_others);
-        let once = questions.map_or(AccessVector::NONE, |it| it.passed_once(question));
+        let questions = self.gate.questions.as_ref();
+        let once = questions.map_or(AccessVector::NONE, |it| it.passed_once(question, now));
+        let once = once & self.named.meant_of_once(tclass);
         (before.map_or(AccessVector::ALL, granted) | once)
             .missing_from(self.granted(ssid, now, tclass))
     }

@@ -3,9 +3,10 @@
 //! socket.
 
 use super::{SocketAsker, caller_socket::Socket, names::is_ip, options};
+use audit::Refusal;
 use rustix::io::{Errno, Result};
 use std::os::fd::AsRawFd;
-use supervisor::closing::Duplicate;
+use supervisor::{Passing, closing::Duplicate};
 
 /// Size of `struct cmsghdr`; every message begins at a multiple of 8.
 const HEADER: usize = 16;
@@ -14,16 +15,18 @@ const MOST_DESCRIPTORS: usize = 253;
 
 /// Control messages in the form in which the monitor sends them.
 #[derive(Debug, Default)]
-pub(super) struct Control {
+pub(super) struct Control<'a> {
     pub(super) bytes: Vec<u8>,
     /// Duplicates of the program's descriptors, which `bytes` names.
-    _passed: Vec<Duplicate>,
+    passed: Vec<Duplicate>,
+    /// Room for them.
+    rooms: Vec<Passing<'a>>,
 }
 
-impl Control {
+impl<'a> Control<'a> {
     /// Decides about the control messages in `bytes`, which `asker` sends by `socket`.
-    pub(super) fn of(asker: SocketAsker<'_>, socket: &Socket, bytes: &[u8]) -> Result<Self> {
-        let mut control = Self { bytes: bytes.to_vec(), _passed: Vec::new() };
+    pub(super) fn of(asker: SocketAsker<'a>, socket: &Socket, bytes: &[u8]) -> Result<Self> {
+        let mut control = Self { bytes: bytes.to_vec(), ..Self::default() };
         for message in messages(bytes)? {
             match (message.level, message.name) {
                 (libc::SOL_SOCKET, libc::SCM_RIGHTS) if socket.family == libc::AF_UNIX => {
@@ -43,18 +46,34 @@ impl Control {
         Ok(control)
     }
 
-    fn pass(&mut self, asker: SocketAsker<'_>, message: &Message<'_>) -> Result<()> {
+    fn pass(&mut self, asker: SocketAsker<'a>, message: &Message<'_>) -> Result<()> {
+        let count = message.data.len() / 4;
+        if self.passed.len() + count > MOST_DESCRIPTORS {
+            return Err(Errno::INVAL);
+        }
+        let room = asker.asker.state.room.pass(count);
+        self.rooms.push(room.ok_or_else(|| asker.refuse(&too_many(count)))?);
         for (index, number) in message.data.chunks_exact(4).enumerate() {
-            if self._passed.len() >= MOST_DESCRIPTORS {
-                return Err(Errno::INVAL);
-            }
             let number = i32::from_ne_bytes(number.try_into().unwrap_or_default());
             let own = asker.duplicate(number)?;
             let at = message.at + HEADER + index * 4;
             self.bytes[at..at + 4].copy_from_slice(&own.as_raw_fd().to_ne_bytes());
-            self._passed.push(own);
+            self.passed.push(own);
         }
         Ok(())
+    }
+}
+
+/// The refusal of descriptors beside those that the monitor is sending already.
+fn too_many(count: usize) -> Refusal {
+    Refusal {
+        errno: Errno::TOOMANYREFS,
+        by: "the socket object manager",
+        tclass: "fd",
+        missing: "pass",
+        object: format!("{count} descriptors"),
+        reason: "messages of this run that wait at full queues have as many descriptors with them as the monitor holds for it",
+        instead: "receive what was sent before more is sent: 1024 descriptors are held at once, or a quarter of `ulimit -Hn`",
     }
 }
 

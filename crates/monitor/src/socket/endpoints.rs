@@ -1,6 +1,6 @@
 //! Labels of addresses with ports, and which of them were decided about.
 
-use super::{label::label_of, own::OwnNames, ports::OwnPorts};
+use super::{UnixDiag, label::label_of, own::OwnNames, ports::OwnPorts};
 use arc_swap::ArcSwap;
 use flask::{Class, LabelRules, Sid};
 use labelling::Networks;
@@ -34,8 +34,9 @@ impl Endpoints {
     /// Addresses that are remembered, in about 4 MiB.
     const MOST_DECIDED: usize = 65_536;
 
-    pub(crate) fn new(rules: &LabelRules) -> Self {
-        Self { networks: ArcSwap::from_pointee(Networks::new(rules)), ..Self::default() }
+    pub(crate) fn new(rules: &LabelRules, diag: UnixDiag) -> Self {
+        let networks = ArcSwap::from_pointee(Networks::new(rules));
+        Self { networks, own: OwnNames::new(diag), ..Self::default() }
     }
 
     /// From now on these rules hold.

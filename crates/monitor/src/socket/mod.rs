@@ -7,6 +7,7 @@ mod caller_socket;
 mod class;
 mod control;
 mod create;
+mod diag;
 mod endpoints;
 mod kept;
 mod label;
@@ -41,6 +42,7 @@ use supervisor::{address::Kind, flight};
 
 pub(crate) use asker::SocketAsker;
 pub(crate) use class::class_of;
+pub(crate) use diag::UnixDiag;
 pub(crate) use endpoints::Endpoints;
 pub(crate) use kept::KeptSockets;
 pub(crate) use manager::SocketManager;

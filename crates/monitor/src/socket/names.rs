@@ -6,7 +6,7 @@ use super::{
     asker::allow,
     caller_socket::Socket,
     loopback,
-    own::{AbstractName, BoundSocket, HeldName},
+    own::{AbstractName, BoundSocket, InDoubt, NameHolder},
     peers::Peer,
     ports::OwnPort,
     seen::{abstract_label_for, endpoint, owned},
@@ -43,9 +43,9 @@ pub(super) enum Use {
 pub(super) struct ResolvedAddress {
     /// The address that was decided, where it is spelled otherwise than by the program.
     bytes: Option<Vec<u8>>,
-    /// What keeps it the one that was decided: the socket's file, or the sandbox's own socket that
-    /// has the name.
+    /// What keeps it the one that was decided: the socket's file, or who has the name.
     _hold: Option<Duplicate>,
+    _name: Option<NameHolder>,
     /// Who has the local name that it was decided as.
     pub(super) peer: Option<Peer>,
     /// The sandbox's own server that it was decided as.
@@ -85,17 +85,17 @@ pub(super) fn reach(
             return reach_file(asker, socket, path, peer);
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
-            let own = asker.sockets.own_abstract_name(asker.state, &socket.fd, name)?;
-            let by_rule = abstract_label_for(*asker, name);
-            let tsid = owned(*asker, own.as_ref().map(|own| own.owner), by_rule)?;
-            allow(asker, socket.class, tsid, peer, &object)?;
-            let (hold, peer) = match own {
-                Some(HeldName { owner, socket }) => (Some(socket), Peer::Inside(owner)),
-                None => (None, Peer::Abstract(name.clone())),
+            let holder = asker.sockets.own_abstract_name(asker.state, &socket.fd, name)?;
+            let holder = holder.map_err(|InDoubt| asker.refuse(&in_doubt(socket, object())))?;
+            let (owner, named) = match &holder {
+                NameHolder::Inside { owner, .. } => (Some(*owner), Peer::Inside(*owner)),
+                NameHolder::Outside { .. } => (None, Peer::Abstract(name.clone())),
             };
+            let tsid = owned(*asker, owner, abstract_label_for(*asker, name))?;
+            allow(asker, socket.class, tsid, peer, &object)?;
             return Ok(ResolvedAddress {
-                _hold: hold,
-                peer: Some(peer),
+                _name: Some(holder),
+                peer: Some(named),
                 ..ResolvedAddress::default()
             });
         }
@@ -146,6 +146,34 @@ fn no_address(socket: &Socket, address: &Address) -> Errno {
         _ => 0,
     };
     if address.bytes.len() < least { Errno::INVAL } else { Errno::AFNOSUPPORT }
+}
+
+/// The refusal to reach a name that a socket inside may have, which is not found.
+fn in_doubt(socket: &Socket, object: String) -> Refusal {
+    Refusal {
+        errno: Errno::ACCESS,
+        by: "the socket object manager",
+        tclass: socket.class.name(),
+        missing: if socket.class == Class::UnixDgramSocket { "sendto" } else { "connectto" },
+        object,
+        reason: "a socket that this run has bound may still have the name, and no process of the run is found to have it \
+                 open: it is neither taken for the run's own nor for a service outside",
+        instead: "keep it open in a process while it has the name, or close it; the kernel tells of closed ones by its module \
+                  unix_diag",
+    }
+}
+
+/// The refusal of one more name, where as many are remembered as can be.
+fn no_room(socket: &Socket, object: String) -> Refusal {
+    Refusal {
+        errno: Errno::NOBUFS,
+        by: "the socket object manager",
+        tclass: socket.class.name(),
+        missing: "bind",
+        object,
+        reason: "this run has bound so many names that the monitor remembers no more, and of those none is known to be closed",
+        instead: "close sockets that are not needed: 512 can have names in files, 10,000 abstract ones",
+    }
 }
 
 /// The refusal of a message to an address of another family than the socket's.
@@ -240,16 +268,23 @@ pub(super) fn bind(asker: SocketAsker<'_>, socket: &Socket, address: &Address) -
             allow(asker, Class::Endpoint, tsid, requested, &object)?;
         }
         Kind::Path(path) if socket.family == libc::AF_UNIX => {
-            return bind_file(asker, socket, path, &address.bytes);
+            return bind_file(asker, socket, path, address);
         }
         // Names that begin like this say who has connected: the monitor alone gives them.
         Kind::Abstract(name) if name.starts_with(PREFIX) => return Err(Errno::ACCESS),
-        Kind::Abstract(_) if socket.family == libc::AF_UNIX => {
+        Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
             let known = BoundSocket::new(*asker, &socket.fd, asker.caller.int(0))?;
-            supervisor::socket::bind(socket.fd.as_fd(), &address.bytes)?;
-            // Without a name given, the kernel has chosen one.
-            asker.sockets.endpoints.own.add_abstract(AbstractName::of(&socket.fd)?, known);
-            return Ok(());
+            let asked = AbstractName::reached(&socket.fd, name)?;
+            let bind = || {
+                supervisor::socket::bind(socket.fd.as_fd(), &address.bytes)?;
+                // Without a name given, the kernel has chosen one.
+                AbstractName::of(&socket.fd)
+            };
+            let bound = asker.sockets.endpoints.own.bind_abstract(&asked, known, bind);
+            return bound.map_err(|errno| match errno {
+                Errno::NOBUFS => asker.refuse(&no_room(socket, object())),
+                errno => errno,
+            });
         }
         Kind::None | Kind::Other(_) if !is_ip(socket.family) => {}
         _ => return Err(no_address(socket, address)),
@@ -288,15 +323,25 @@ fn grants(asker: SocketAsker<'_>, tsid: Sid, requested: AccessVector) -> bool {
     asker.state.caches.socket.grants(question, requested, &Hint::default())
 }
 
-fn bind_file(asker: SocketAsker<'_>, socket: &Socket, path: &Path, address: &[u8]) -> Result<()> {
+fn bind_file(
+    asker: SocketAsker<'_>,
+    socket: &Socket,
+    path: &Path,
+    address: &Address,
+) -> Result<()> {
     asker.same_ids()?;
+    let own = &asker.sockets.endpoints.own;
+    let known = BoundSocket::new(*asker, &socket.fd, asker.caller.int(0))?;
+    if !own.has_room_for_file() {
+        return Err(asker.refuse(&no_room(socket, shown(socket, address))));
+    }
     let bind = |way: Way<'_>| match way {
-        Way::Below(parent) => bind_below(parent, socket, address),
+        Way::Below(parent) => bind_below(parent, socket, &address.bytes),
         // getsockname(2) will tell this path.
         Way::Fixed(path) => supervisor::socket::bind(socket.fd.as_fd(), &unix_bytes(&path)?),
     };
     if let Some((status, made)) = asker.files.make(*asker, path, bind)? {
-        asker.sockets.endpoints.own.add_file(status.file_number(), asker.ssid, made);
+        own.add_file(status.file_number(), known, made);
     }
     Ok(())
 }

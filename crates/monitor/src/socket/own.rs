@@ -2,9 +2,10 @@
 //! name in the file system by its inode, which is held for as long as it is remembered; an abstract
 //! name by the socket that has it, which is held while it is used. A socket that has a name keeps
 //! it to its end, so what is reached then is that socket, whoever listens at it by now: the process
-//! that bound it, one that it was handed to, or one that was born with it.
+//! that bound it, one that it was handed to, or one that was born with it. A socket that is not
+//! found is not gone: that the kernel says (`diag.rs`). Nothing is forgotten that may be there.
 
-use super::kept::KeptSockets;
+use super::{diag::UnixDiag, kept::KeptSockets};
 use flask::Sid;
 use inode_labels::FileNumber;
 use mediation::{call::Asker, state::MonitorState};
@@ -19,23 +20,34 @@ use rustix::{
 };
 use std::{
     collections::{HashMap, VecDeque},
+    hash::Hash,
     os::fd::{AsFd, OwnedFd},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 use supervisor::closing::Duplicate;
 
 /// The names of sockets inside.
 #[derive(Debug, Default)]
 pub(crate) struct OwnNames {
-    files: Mutex<Files>,
-    abstracts: Mutex<HashMap<AbstractName, BoundSocket>>,
+    files: Mutex<Bound<FileNumber, (BoundSocket, OwnedFd)>>,
+    abstracts: Mutex<Abstracts>,
+    diag: UnixDiag,
 }
 
 #[derive(Debug, Default)]
-struct Files {
-    known: HashMap<FileNumber, (Sid, OwnedFd)>,
-    /// The oldest first.
-    order: VecDeque<FileNumber>,
+struct Abstracts {
+    bound: Bound<AbstractName, BoundSocket>,
+    /// Those that calls under way use as names of somebody outside.
+    outside: HashMap<AbstractName, Weak<()>>,
+}
+
+/// Sockets that have, or had, a name.
+#[derive(Debug)]
+struct Bound<K, V> {
+    known: HashMap<K, V>,
+    /// The oldest first, but for those that were found to be there.
+    order: VecDeque<K>,
 }
 
 /// An abstract name as the kernel tells it from others: sockets of each type have names of their
@@ -72,13 +84,18 @@ pub(super) struct BoundSocket {
     fd: i32,
 }
 
-/// Whose the socket behind an abstract name is, and a hold on it: meanwhile nobody else can take
-/// the name.
+/// Who has an abstract name. While this is kept, nobody else can take it.
 #[derive(Debug)]
-pub(super) struct HeldName {
-    pub(super) owner: Sid,
-    pub(super) socket: Duplicate,
+pub(super) enum NameHolder {
+    /// A socket that this subject inside has bound.
+    Inside { owner: Sid, _socket: Duplicate },
+    /// Nobody inside.
+    Outside { _calls: Arc<()> },
 }
+
+/// A socket inside may have the name, and is not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InDoubt;
 
 impl BoundSocket {
     /// What is known of a socket that `asker` has at its descriptor `fd`.
@@ -132,73 +149,165 @@ impl BoundSocket {
 }
 
 impl OwnNames {
-    /// Files that are held; beyond, the oldest are forgotten, and reached as anybody's. The
-    /// descriptors are the monitor's.
+    /// Files that are held. The descriptors are the monitor's.
     const MOST_FILES: usize = 512;
-    /// Abstract names that are remembered; beyond, all of the past are forgotten.
+    /// Abstract names that are remembered.
     const MOST_ABSTRACT: usize = 10_000;
+    /// How often a bind looks whether calls still use the name as one outside, a millisecond apart;
+    /// and those who has the name, if it is bound meanwhile.
+    const TURNS: u32 = 100;
 
-    /// The sandbox has bound this file.
-    pub(super) fn add_file(&self, number: FileNumber, owner: Sid, file: OwnedFd) {
-        let mut files = self.files();
-        if files.known.len() >= Self::MOST_FILES {
-            files.let_go();
-        }
-        files.known.insert(number, (owner, file));
-        files.order.push_back(number);
+    pub(super) fn new(diag: UnixDiag) -> Self {
+        Self { diag, ..Self::default() }
     }
 
-    /// The sandbox has bound this abstract name.
-    pub(super) fn add_abstract(&self, name: AbstractName, socket: BoundSocket) {
-        let mut abstracts = self.abstracts();
-        if abstracts.len() >= Self::MOST_ABSTRACT {
-            abstracts.clear();
+    /// Whether one more file can be bound: what is gone makes room.
+    pub(super) fn has_room_for_file(&self) -> bool {
+        self.files().make_room(Self::MOST_FILES, |(socket, _)| self.is_gone(socket))
+    }
+
+    /// The sandbox has bound this file.
+    pub(super) fn add_file(&self, number: FileNumber, socket: BoundSocket, file: OwnedFd) {
+        self.files().add(number, (socket, file));
+    }
+
+    /// Has `bind` give a socket an abstract name, which it returns: the one that was `asked` for,
+    /// or what the kernel chooses. `ENOBUFS` if there are as many as are remembered.
+    pub(super) fn bind_abstract(
+        &self,
+        asked: &AbstractName,
+        socket: BoundSocket,
+        bind: impl FnOnce() -> Result<AbstractName>,
+    ) -> Result<()> {
+        for _ in 0..Self::TURNS {
+            let mut abstracts = self.abstracts();
+            let reached = abstracts.outside.get(asked);
+            if reached.is_some_and(|calls| calls.strong_count() > 0) {
+                drop(abstracts);
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            if !abstracts.bound.make_room(Self::MOST_ABSTRACT, |socket| self.is_gone(socket)) {
+                return Err(Errno::NOBUFS);
+            }
+            return bind().map(|name| abstracts.bound.add(name, socket));
         }
-        abstracts.insert(name, socket);
+        Err(Errno::ADDRINUSE)
     }
 
     /// The label of who in the sandbox has bound a file.
     pub(super) fn file(&self, number: FileNumber) -> Option<Sid> {
-        self.files().known.get(&number).map(|(owner, _)| *owner)
+        self.files().known.get(&number).map(|(socket, _)| socket.owner)
     }
 
-    /// The socket of the sandbox that has this abstract name now.
+    /// Who has this abstract name now.
     pub(super) fn abstract_name(
         &self,
         places: (&MonitorState, Option<&KeptSockets>),
         name: &AbstractName,
-    ) -> Option<HeldName> {
-        let mut known = *self.abstracts().get(name)?;
-        let socket = known.find(places)?;
-        if let Some(at) = self.abstracts().get_mut(name)
-            && at.cookie == known.cookie
-        {
-            *at = known;
+    ) -> std::result::Result<NameHolder, InDoubt> {
+        for _ in 0..Self::TURNS {
+            let before = self.abstracts().bound.known.get(name).copied();
+            if let Some(mut known) = before {
+                if let Some(socket) = known.find(places) {
+                    self.abstracts().moved(name, known);
+                    return Ok(NameHolder::Inside { owner: known.owner, _socket: socket });
+                }
+                if !self.is_gone(&known) {
+                    return Err(InDoubt);
+                }
+            }
+            let mut abstracts = self.abstracts();
+            let now = abstracts.bound.known.get(name).map(|socket| socket.cookie);
+            // Else it was bound meanwhile.
+            if now == before.map(|socket| socket.cookie) {
+                return Ok(NameHolder::Outside { _calls: abstracts.hold_outside(name) });
+            }
         }
-        Some(HeldName { owner: known.owner, socket })
+        Err(InDoubt)
     }
 
-    fn files(&self) -> MutexGuard<'_, Files> {
+    /// Whether the kernel says that a socket is nowhere.
+    fn is_gone(&self, socket: &BoundSocket) -> bool {
+        self.diag.has(socket.inode, socket.cookie) == Ok(false)
+    }
+
+    fn files(&self) -> MutexGuard<'_, Bound<FileNumber, (BoundSocket, OwnedFd)>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn abstracts(&self) -> MutexGuard<'_, HashMap<AbstractName, BoundSocket>> {
+    fn abstracts(&self) -> MutexGuard<'_, Abstracts> {
         self.abstracts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Files {
-    /// Lets go of files that have no name any more, and so cannot be reached; without one, of the
-    /// oldest.
-    fn let_go(&mut self) {
-        let named = |file: &OwnedFd| rustix::fs::fstat(file).is_ok_and(|it| it.st_nlink > 0);
-        self.known.retain(|_, (_, file)| named(file));
-        let known = &mut self.known;
-        self.order.retain(|number| known.contains_key(number));
-        while known.len() >= OwnNames::MOST_FILES
-            && let Some(oldest) = self.order.pop_front()
-        {
-            known.remove(&oldest);
+impl Abstracts {
+    /// Keeps anybody inside from binding a name until what is returned is dropped.
+    fn hold_outside(&mut self, name: &AbstractName) -> Arc<()> {
+        let calls = self.outside.get(name).and_then(Weak::upgrade).unwrap_or_default();
+        self.outside.retain(|_, calls| calls.strong_count() > 0);
+        self.outside.insert(name.clone(), Arc::downgrade(&calls));
+        calls
+    }
+
+    /// Notes where a socket was found.
+    fn moved(&mut self, name: &AbstractName, socket: BoundSocket) {
+        let at = self.bound.known.get_mut(name);
+        if let Some(at) = at.filter(|at| at.cookie == socket.cookie) {
+            *at = socket;
         }
+    }
+}
+
+impl<K, V> Default for Bound<K, V> {
+    fn default() -> Self {
+        Self { known: HashMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<K: Clone + Eq + Hash, V> Bound<K, V> {
+    /// How many of the oldest are looked at when there is no room.
+    const LOOKS: usize = 512;
+
+    /// Whether there is room for one more beside `most`: what is gone is forgotten.
+    fn make_room(&mut self, most: usize, is_gone: impl Fn(&V) -> bool) -> bool {
+        for _ in 0..Self::LOOKS.min(self.order.len()) {
+            if self.known.len() < most {
+                break;
+            }
+            let Some(oldest) = self.order.pop_front() else { break };
+            match self.known.get(&oldest).is_none_or(&is_gone) {
+                true => drop(self.known.remove(&oldest)),
+                false => self.order.push_back(oldest),
+            }
+        }
+        self.known.len() < most
+    }
+
+    /// Adds what has just been bound: what had the name before is gone.
+    fn add(&mut self, name: K, socket: V) {
+        if self.known.insert(name.clone(), socket).is_none() {
+            self.order.push_back(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_gone_makes_room() {
+        let mut bound = Bound::default();
+        for name in 0..4 {
+            assert!(bound.make_room(4, |_| true), "there is room");
+            bound.add(name, name != 2);
+        }
+        assert!(!bound.make_room(4, |_| false) && bound.known.len() == 4);
+        assert!(bound.make_room(4, |lives| !lives), "one is gone");
+        assert!(!bound.known.contains_key(&2) && bound.known.len() == 3);
+        bound.add(3, true);
+        bound.add(2, true);
+        assert!(!bound.make_room(4, |lives| !lives) && bound.order.len() == 4);
     }
 }

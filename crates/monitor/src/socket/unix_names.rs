@@ -2,7 +2,7 @@
 
 use super::{
     SocketManager,
-    own::{AbstractName, HeldName},
+    own::{AbstractName, InDoubt, NameHolder},
     peers::{Forgotten, abstract_label},
 };
 use flask::{FileKind, Sid};
@@ -18,52 +18,55 @@ use rustix::{
 use std::os::fd::{AsFd, OwnedFd};
 
 impl SocketManager {
-    /// The sandbox's own socket that `socket` reaches at an abstract name.
+    /// Whom `socket` reaches at an abstract name.
     pub(super) fn own_abstract_name(
         &self,
         state: &MonitorState,
         socket: &OwnedFd,
         name: &[u8],
-    ) -> Result<Option<HeldName>> {
+    ) -> Result<std::result::Result<NameHolder, InDoubt>> {
         let name = AbstractName::reached(socket, name)?;
         Ok(self.endpoints.own.abstract_name((state, self.kept.as_ref()), &name))
     }
 
     /// The label of whoever has the name of the peer of a unix socket, before the last change of
-    /// policy and now. `None` for what has none.
+    /// policy and now. `None` for what has none; an error if it is in doubt who has it.
     fn label_by_name(
         &self,
         state: &MonitorState,
         socket: &OwnedFd,
         name: &SocketAddrUnix,
-    ) -> Option<(Sid, Sid)> {
+    ) -> std::result::Result<Option<(Sid, Sid)>, Forgotten> {
         if let Some(name) = name.abstract_name() {
-            let own = self.own_abstract_name(state, socket, name);
-            if let Ok(Some(HeldName { owner, .. })) = own {
-                return Some((owner, owner));
-            }
-            return Some(abstract_label(state, name));
+            return match self.own_abstract_name(state, socket, name) {
+                Ok(Ok(NameHolder::Inside { owner, .. })) => Ok(Some((owner, owner))),
+                Ok(Err(InDoubt)) => Err(Forgotten),
+                Ok(Ok(NameHolder::Outside { .. })) | Err(_) => {
+                    Ok(Some(abstract_label(state, name)))
+                }
+            };
         }
-        let path = path_from(name.path_bytes()?.split(|byte| *byte == 0).next()?);
+        let path = name.path_bytes().and_then(|path| path.split(|byte| *byte == 0).next());
+        let Some(path) = path.map(path_from) else { return Ok(None) };
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::open(path, flags, Mode::empty());
         let status = file.as_ref().ok().and_then(|file| Status::of(file.as_fd()).ok());
         if let Some(status) = status {
             if let Some(owner) = self.endpoints.own.file(status.file_number()) {
-                return Some((owner, owner));
+                return Ok(Some((owner, owner)));
             }
             let held = file.as_ref().map_or(FileRef::None, |file| FileRef::Fd(file.as_fd()));
             let path = || path_of(&state.targets.tree, file.as_ref().map_err(|errno| *errno)?);
             if let Ok(label) = state.labels.of_file(&status, held, path) {
-                return Some((label.before(), label.sid));
+                return Ok(Some((label.before(), label.sid)));
             }
         }
         // Nobody else can be reached there any more. Of a relative name it is not known where it
         // was.
-        path.is_absolute().then(|| {
+        Ok(path.is_absolute().then(|| {
             let before = state.labels.of_path_before(path, FileKind::Socket);
             (before, state.labels.of_path(path, FileKind::Socket))
-        })
+        }))
     }
 
     /// The labels of whom a unix socket may be connected to, before the last change of policy and
@@ -78,7 +81,7 @@ impl SocketManager {
             Ok(labels) if !labels.is_empty() => Ok(labels),
             // By now, the name may be another's.
             _ if self.peers.has_forgotten() => Err(Forgotten),
-            _ => Ok(self.label_by_name(state, socket, name).into_iter().collect()),
+            _ => Ok(self.label_by_name(state, socket, name)?.into_iter().collect()),
         }
     }
 }

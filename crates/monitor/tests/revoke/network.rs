@@ -264,14 +264,17 @@ fn datagram_sockets_are_replaced(stage: &Stage) {
     drop(other);
     let script = format!(
         r#"
-begun, connected, bound = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3)]
+begun, connected, elsewhere, bound = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(4)]
 begun.sendto(b"begun", socket.MSG_MORE, ("127.0.0.1", {taken}))
 connected.connect(("127.0.0.1", {taken}))
 connected.send(b"begun", socket.MSG_MORE)
+elsewhere.connect(("127.0.0.1", 1))
+elsewhere.sendto(b"begun", socket.MSG_MORE, ("127.0.0.1", {taken}))
 bound.bind(("127.0.0.1", {bound}))
 change()
 say("begun", lambda: begun.send(b"; ended"))
 say("connected", lambda: connected.send(b"; ended"))
+say("elsewhere", lambda: elsewhere.send(b"; ended"))
 say("bound", lambda: bound.recv(9, socket.MSG_DONTWAIT))
 say("again", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", {taken})))
 "#
@@ -283,9 +286,12 @@ say("again", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x
     let ran = stage.change((&before, after), "\"repair\"", &script);
     check(
         &ran,
-        &json!({ "begun": "ENOTSOCK", "connected": "ENOTSOCK", "bound": "ENOTSOCK", "again": "EACCES" }),
+        &json!({
+            "begun": "ENOTSOCK", "connected": "ENOTSOCK", "elsewhere": "ENOTSOCK", "bound": "ENOTSOCK",
+            "again": "EACCES",
+        }),
     );
-    assert_eq!(ran.actions("connection"), ["replaced", "replaced"]);
+    assert_eq!(ran.actions("connection"), ["replaced", "replaced", "replaced"]);
     assert_eq!(ran.actions("listener"), ["replaced"]);
     peer.set_nonblocking(true).expect("a flag");
     let received = peer.recv(&mut [0; 32]).map_err(|error| error.kind());
