@@ -36,7 +36,7 @@ impl<'a> Asked<'a> {
         fs::write(&profile, format!("extends = \"workspace\"\n{rules}")).unwrap();
         let (profile, script) = (profile.display().to_string(), format!("{BEGIN}{script}"));
         let run = ["run", "--no-daemon", "--ask", "--name", "it", "-p", &profile, "--"];
-        let words = [&run[..], &["python3", "-c", &script]].concat();
+        let words = [&run[..], &["/usr/bin/python3", "-c", &script]].concat();
         let run = home.command(&[], &words).stdout(Stdio::null()).spawn().unwrap();
         home.say_soon(&["ask", "it", "--list"], "no question");
         // What is imported before, nobody is asked about.
