@@ -69,8 +69,15 @@ impl<'a> Asked<'a> {
 
     fn end(mut self) {
         self.run.wait().unwrap();
-        self.events.kill().unwrap();
-        self.events.wait().unwrap();
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        for child in [&mut self.run, &mut self.events] {
+            // It has ended, or does by this.
+            let _ = child.kill().and_then(|()| child.wait());
+        }
     }
 }
 

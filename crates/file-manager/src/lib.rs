@@ -40,7 +40,7 @@ pub use entry::allow_new;
 pub use manager::FileManager;
 pub use memory::stays_plain;
 pub use missing_name::{MissingName, New};
-pub use object::{FileObject, Seen, class_of, has_name};
+pub use object::{FileObject, Seen, class_of};
 pub use outside::Outside;
 pub use path_cache::PathCache;
 

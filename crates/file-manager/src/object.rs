@@ -166,7 +166,7 @@ fn known_or(cell: &OnceCell<PathBuf>, find: impl FnOnce() -> Result<PathBuf>) ->
 
 /// Whether a file lies, or lay, in a file system that a path leads to; a pipe, a socket or memory
 /// does not.
-pub fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
+pub(crate) fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
     let path = certain_place(asker, object)?;
     let memory = path.to_string_lossy().starts_with("/memfd:");
     Ok(path.is_absolute() && !(memory && rustix::fs::fstat(object)?.st_nlink == 0))

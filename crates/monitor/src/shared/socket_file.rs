@@ -1,6 +1,6 @@
 //! The files that name unix sockets: found and made as files are, for the socket object manager.
 
-use file_manager::{FileAsker, FileManager, MissingName, New, Seen, allow_new, has_name};
+use file_manager::{FileAsker, FileManager, MissingName, New, Seen, allow_new};
 use flask::{Class, perm};
 use inode_labels::{CallClaims, FileRef, Status, is_part};
 use mediation::{call::Asker, subject::proc_files};
@@ -17,6 +17,9 @@ use std::{
     path::Path,
 };
 use supervisor::{Name, WalkedPath, walk};
+
+/// The file system of sockets that have no file (`linux/magic.h`).
+const SOCKFS_MAGIC: rustix::fs::FsWord = 0x534f_434b;
 
 /// How a socket is made where it was decided.
 pub(crate) enum Way<'a> {
@@ -67,8 +70,7 @@ impl<'a> SocketFiles<'a> {
             }
             return Err(writable.err().unwrap_or(Errno::CONNREFUSED));
         }
-        // What lies beyond the longest path has a name, too.
-        if has_name(*asker, &held) == Ok(false) {
+        if rustix::fs::fstatfs(&held)?.f_type == SOCKFS_MAGIC {
             // A socket that a descriptor is of, by its link in `/proc`: bound to no file.
             return Err(Errno::CONNREFUSED);
         }
