@@ -161,9 +161,14 @@ impl OwnNames {
         Self { diag, ..Self::default() }
     }
 
-    /// Whether one more file can be bound: what is gone makes room.
+    /// Whether one more file can be bound: what is gone makes room; where the kernel does not tell,
+    /// what has no name any more.
     pub(super) fn has_room_for_file(&self) -> bool {
-        self.files().make_room(Self::MOST_FILES, |(socket, _)| self.is_gone(socket))
+        let has_no_name = |file: &OwnedFd| rustix::fs::fstat(file).is_ok_and(|it| it.st_nlink == 0);
+        self.files().make_room(Self::MOST_FILES, |(socket, file)| match self.has(socket) {
+            Ok(is_there) => !is_there,
+            Err(_) => has_no_name(file),
+        })
     }
 
     /// The sandbox has bound this file.
@@ -229,7 +234,11 @@ impl OwnNames {
 
     /// Whether the kernel says that a socket is nowhere.
     fn is_gone(&self, socket: &BoundSocket) -> bool {
-        self.diag.has(socket.inode, socket.cookie) == Ok(false)
+        self.has(socket) == Ok(false)
+    }
+
+    fn has(&self, socket: &BoundSocket) -> Result<bool> {
+        self.diag.has(socket.inode, socket.cookie)
     }
 
     fn files(&self) -> MutexGuard<'_, Bound<FileNumber, (BoundSocket, OwnedFd)>> {
@@ -295,6 +304,23 @@ impl<K: Clone + Eq + Hash, V> Bound<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_the_kernel_does_not_tell_files_without_a_name_make_room() {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        let known =
+            Sid::new(1).map(|owner| BoundSocket { owner, cookie: 1, inode: 1, pid: 1, fd: 0 });
+        let fill = |file: &std::fs::File| {
+            let own = OwnNames::default();
+            for number in 0..OwnNames::MOST_FILES as u64 {
+                assert!(own.has_room_for_file());
+                own.add_file(((0, 0), number), known.unwrap(), file.try_clone().unwrap().into());
+            }
+            own.has_room_for_file()
+        };
+        assert!(!fill(named.as_file()));
+        assert!(fill(&tempfile::tempfile().unwrap()));
+    }
 
     #[test]
     fn only_what_is_gone_makes_room() {

@@ -40,10 +40,8 @@ impl SocketManager {
         if let Some(name) = name.abstract_name() {
             return match self.own_abstract_name(state, socket, name) {
                 Ok(Ok(NameHolder::Inside { owner, .. })) => Ok(Some((owner, owner))),
-                Ok(Err(InDoubt)) => Err(Forgotten),
-                Ok(Ok(NameHolder::Outside { .. })) | Err(_) => {
-                    Ok(Some(abstract_label(state, name)))
-                }
+                Ok(Ok(NameHolder::Outside { .. })) => Ok(Some(abstract_label(state, name))),
+                Ok(Err(InDoubt)) | Err(_) => Err(Forgotten),
             };
         }
         let path = name.path_bytes().and_then(|path| path.split(|byte| *byte == 0).next());
