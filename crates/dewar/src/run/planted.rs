@@ -207,7 +207,7 @@ pub(crate) fn tell(records: &[PlantedRecord], more: u64, all: bool) -> String {
         lines(&mut text, &later, usize::MAX);
     }
     if more > 0 {
-        let _ = writeln!(text, "and {more} more that could not be followed");
+        let _ = writeln!(text, "and {more} more that were not kept, or could not be followed");
     }
     text
 }
