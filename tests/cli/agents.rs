@@ -235,6 +235,7 @@ fn claude_code_edits_a_file_and_its_tool_reaches_nothing() {
         assert!(came.out.contains("done") && came.status == 0, "{}{}", came.out, came.err);
         assert!(said.starts_with("edited\n") && said.contains("tried"), "{said}{}", came.err);
         assert!(!said.contains("reached") && !said.contains("planted"), "{said}");
+        assert!(account.path(".claude.json").exists(), "it keeps its settings: {}", came.err);
     });
 }
 

@@ -1,6 +1,9 @@
 //! What the caller has left open is given as it is: one end of a pipe without the other.
 
-use crate::ask::{Home, text};
+use crate::{
+    account::Account,
+    ask::{Home, text},
+};
 use std::{
     fs,
     io::{self, Write as _},
@@ -150,4 +153,35 @@ fn what_can_be_given_is_given_beside_what_cannot() {
     fs::write(home.path().join("work/end"), "").unwrap();
     let said = run.wait_with_output().unwrap();
     assert!(text(&said.stdout).contains("data"), "{}", text(&said.stdout));
+}
+
+/// `/dev/stdout` is the caller's file, which policy does not let it open: it is what it has.
+#[test]
+fn a_file_that_the_caller_has_opened_is_reached_by_the_names_of_devices() {
+    for account in [Account::new(None), Account::new(Some(61_235))] {
+        account.write("in.txt", "given\n");
+        account.give();
+        for mode in ["all", "fast"] {
+            let out = account.path("out.log");
+            let open = |path| fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+            fs::write(&out, "before\n").unwrap();
+            let script = "echo out >> /dev/stdout; echo err | tee /dev/stderr >&2; echo cut > /dev/fd/1; \
+                          (cat < /proc/self/fd/1) 2> /dev/null || echo not read >&2";
+            let mut command =
+                account.command(&["run", "-q", "--mode", mode, "--", "sh", "-c", script]);
+            command.stdout(open(&out)).stderr(open(&account.path("err.log")));
+            assert!(command.status().unwrap().success(), "{mode}");
+            assert_eq!(fs::read_to_string(&out).unwrap(), "before\nout\ncut\n", "{mode}");
+            let err = fs::read_to_string(account.path("err.log")).unwrap();
+            assert_eq!(err, "err\nerr\nnot read\n", "{mode}");
+            fs::remove_file(account.path("err.log")).unwrap();
+        }
+        let words =
+            ["run", "--no-daemon", "--", "sh", "-c", "cat /dev/stdin; echo no > /dev/stdin"];
+        let mut command = account.command(&words);
+        command.stdin(fs::File::open(account.path("in.txt")).unwrap());
+        let output = command.output().unwrap();
+        assert_eq!(text(&output.stdout), "given\n", "{}", text(&output.stderr));
+        assert_eq!(fs::read_to_string(account.path("in.txt")).unwrap(), "given\n");
+    }
 }

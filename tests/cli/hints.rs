@@ -206,3 +206,40 @@ fn words_that_led_nowhere_lead_on() {
     let said = home.say(&["revoke", "--nosuch"]);
     assert!(said.err.contains("dewar revoke [OPTIONS] [RUN] <"), "{}", said.err);
 }
+
+#[test]
+fn what_is_told_of_a_command_that_failed_is_true() {
+    let home = Home::new();
+    let said = home.say(&run(&["--", "sh", "-c", "cat /proc/self/status > /dev/null; exit 3"]));
+    assert!(said.status == 3 && !said.err.contains("not in this run"), "{}", said.err);
+    let profile = "extends = 'workspace'\nlimits.memory = '700M'\nlimits.processes = 500\n";
+    fs::write(home.work().join("limits.toml"), profile).unwrap();
+    let said = home.say(&run(&["-p", "./limits.toml", "--", "false"]));
+    let is_held = !said.err.contains("limits.");
+    assert!(
+        is_held || said.err.contains("if it ran out of them: without a cgroup"),
+        "{}",
+        said.err
+    );
+    let said = home.say(&run(&["--", "git", "ls-remote", "ssh://git@192.0.2.1/x"]));
+    assert!(said.status != 0 && !said.err.contains("-p git"), "{}", said.err);
+}
+
+#[test]
+fn another_program_than_outside_is_told() {
+    let home = Home::new();
+    let tool = home.path().join("mine/true");
+    fs::create_dir(home.path().join("mine")).unwrap();
+    fs::write(&tool, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", home.path().join("mine").display());
+    let env = format!("PATH={path}");
+    let words =
+        [env.as_str(), test_support::dewar().to_str().unwrap(), "run", "--no-daemon", "--", "true"];
+    let mut command = Command::new("env");
+    command.args(words).current_dir(home.work()).env("HOME", home.path());
+    let output = command.env("XDG_STATE_HOME", home.path().join("state")).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    let want = format!("/usr/bin/true was run: {}, which PATH has before it", tool.display());
+    assert!(output.status.success() && err.contains(&want), "{err}");
+}

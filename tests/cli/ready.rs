@@ -349,6 +349,8 @@ const AGENT: &str = "#!/usr/bin/env node
 const fs = require('fs'), http = require('http'), { execSync } = require('child_process');
 fs.mkdirSync(process.env.HOME + '/.claude', { recursive: true });
 fs.writeFileSync(process.env.HOME + '/.claude/state.json', 'planted');
+fs.writeFileSync(process.env.HOME + '/.claude.json.tmp.2.0a1b', '{}');
+fs.renameSync(process.env.HOME + '/.claude.json.tmp.2.0a1b', process.env.HOME + '/.claude.json');
 http.get(process.env.ANTHROPIC_BASE_URL + '/npm/left', (answer) => {
   answer.resume();
   answer.on('end', () => {
@@ -379,6 +381,7 @@ fn an_agent_reaches_its_service_and_its_tools_do_not() {
         let claude = account.path(".local/bin/claude").display().to_string();
         let came = account.green("../own.toml", &[&claude]);
         assert!(came.out.contains("editedfrom a tool"), "{}", came.out);
+        assert!(account.path(".claude.json").exists(), "made for the first time");
         let more = "cat ~/.claude/state.json\necho x > AGENTS.md\n";
         account.write("work/tool.sh", &format!("{more}{}", attack(port)));
         account.holds("../own.toml", &[&claude]);

@@ -72,13 +72,24 @@ impl Remarks {
         self.seen().lacks_descriptors = true;
     }
 
-    /// Memory was to be limited to so many bytes, and no cgroup does so.
-    pub fn bounded(bytes: u64) -> String {
-        format!(
-            "without a cgroup, `limits.memory` left each process {} MiB of address space, which node, go and java exceed at \
-             once: `systemd-run --user --scope -p Delegate=yes dewar run …`",
-            bytes >> 20
-        )
+    /// Memory was to be limited to so many bytes, or processes to so many, and no cgroup does so,
+    /// which would tell whether they ran out.
+    pub fn bounded(bytes: Option<u64>, processes: Option<u64>) -> Option<String> {
+        let memory = bytes.map(|bytes| {
+            format!(
+                "`limits.memory` left each process {} MiB of address space (node, go and java take more)",
+                bytes >> 20
+            )
+        });
+        let processes =
+            processes.map(|count| format!("`limits.processes` left this user {count} processes"));
+        let held = memory.into_iter().chain(processes).collect::<Vec<_>>().join(", ");
+        (!held.is_empty()).then(|| {
+            format!(
+                "if it ran out of them: without a cgroup, {held}; \
+                 `systemd-run --user --scope -p Delegate=yes dewar run …` has one"
+            )
+        })
     }
 
     /// So often was a process killed for want of memory, and a process or thread not made, where a
@@ -186,11 +197,12 @@ mod tests {
 
     #[test]
     fn a_limit_that_no_cgroup_holds_is_spoken_of_shortly_with_what_to_do() {
-        let said = Remarks::bounded(512 << 20);
-        for part in ["`limits.memory`", "512 MiB", "Delegate=yes dewar run"] {
+        assert_eq!(Remarks::bounded(None, None), None);
+        let said = Remarks::bounded(Some(512 << 20), Some(5)).unwrap();
+        for part in ["`limits.memory`", "512 MiB", "5 processes", "Delegate=yes dewar run"] {
             assert!(said.contains(part), "{part}: {said}");
         }
-        assert!(said.chars().count() < 200 && said.matches(". ").count() == 0, "{said}");
+        assert!(said.chars().count() < 260 && said.matches(". ").count() == 0, "{said}");
     }
 
     #[test]

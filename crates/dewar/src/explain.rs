@@ -160,11 +160,12 @@ pub(crate) struct Layout {
 pub(crate) fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     text.push_str(&heading(record, layout.width));
-    for line in record.time_limit.iter().cloned().chain(lacking(record)) {
+    let another = record.another.iter().cloned();
+    for line in record.time_limit.iter().cloned().chain(lacking(record)).chain(another) {
         writeln!(text, "{}", look::fill(line.split(' '), 0, layout.width))?;
     }
     for remark in record.remarks.iter().filter(|_| record.status != 0 || record.goes_on) {
-        writeln!(text, "{}", visible(remark))?;
+        writeln!(text, "{}", look::fill(visible(remark).split(' '), 0, layout.width))?;
     }
     if record.denials.is_empty() {
         let so_far = if record.goes_on { " so far" } else { "" };

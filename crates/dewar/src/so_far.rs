@@ -21,8 +21,14 @@ pub(crate) fn so_far(run: &mut Run) -> anyhow::Result<RunRecord> {
     let Reply::Denials(denials) = run.ask(Request::Denials)? else { bail!(odd()) };
     let Reply::History(changes) = run.ask(Request::History)? else { bail!(odd()) };
     let Reply::Counters(counters) = run.ask(Request::Counters)? else { bail!(odd()) };
+    let processes = match run.ask(Request::Processes)? {
+        Reply::Processes(processes) => processes,
+        // Nobody is left to look by.
+        _ => Vec::new(),
+    };
     let status = run.status.clone();
-    let out_of_view = out_of_view(&status, &denials);
+    let pids = [status.pid].into_iter().chain(processes.iter().map(|process| process.pid));
+    let out_of_view = out_of_view(&status, pids, &denials);
     Ok(RunRecord {
         id: status.id,
         name: status.name,
@@ -43,13 +49,20 @@ pub(crate) fn so_far(run: &mut Run) -> anyhow::Result<RunRecord> {
 }
 
 /// Files that were denied and are there, but not in the view of the run. Nothing is said where the
-/// view cannot be looked into.
-fn out_of_view(status: &Status, denials: &[Denial]) -> Vec<String> {
-    let root = PathBuf::from(format!("/proc/{}/root", status.pid));
-    let inside = |path: &Path| path.strip_prefix("/").map(|path| root.join(path));
-    if !inside(&status.variables.workspace).is_ok_and(|it| it.is_dir()) {
-        return Vec::new();
-    }
+/// view cannot be looked into: the kernel lets an ordinary user look by the processes of the
+/// program only, not by the monitor.
+fn out_of_view(
+    status: &Status,
+    mut pids: impl Iterator<Item = u32>,
+    denials: &[Denial],
+) -> Vec<String> {
+    let below = |pid: u32, path: &Path| {
+        let root = PathBuf::from(format!("/proc/{pid}/root"));
+        path.strip_prefix("/").map(|path| root.join(path))
+    };
+    let shows = |pid: &u32| below(*pid, &status.variables.workspace).is_ok_and(|it| it.is_dir());
+    let Some(pid) = pids.find(shows) else { return Vec::new() };
+    let inside = |path: &Path| below(pid, path);
     let is_out = |object: &&String| {
         let path = Path::new(object.as_str());
         let found = inside(path).map(|it| it.symlink_metadata());

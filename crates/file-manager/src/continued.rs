@@ -52,6 +52,10 @@ impl Open {
                     if self.writes_directory(asker, &seen) {
                         return Err(Errno::ISDIR);
                     }
+                    // What its process holds already, if nothing else.
+                    if is_own && !seen.grants(*asker, self.requested(seen.class)) {
+                        return self.make(asker);
+                    }
                     seen.allow(*asker, self.requested(seen.class), &fd)?;
                     if self.is_withheld(asker, seen.label.sid, seen.class) {
                         return self.make(asker);

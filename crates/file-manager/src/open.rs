@@ -19,8 +19,8 @@ use mediation::{
     subject::proc_files,
 };
 use rustix::{
-    fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, accessat},
-    io::{Errno, Result},
+    fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, accessat, fcntl_getfl},
+    io::{Errno, Result, fcntl_dupfd_cloexec},
 };
 use std::{
     ffi::OsStr,
@@ -311,6 +311,9 @@ impl Open {
         let is_named = !is_own && seen.place(asker.state, object).is_ok_and(Path::is_absolute);
         let has_name = is_named || has_name(*asker, object)?;
         if has_name && !proc_files::is_for_process(*asker, found, object)? {
+            if let Some(held) = self.held(asker, found, &seen)? {
+                return Ok(held);
+            }
             seen.allow(*asker, self.requested(seen.class), object)?;
             if !is_own && !self.creates() && !asker.is_inside() {
                 asker.files.paths.found(asker.state, self.name(), object, &seen)?;
@@ -328,6 +331,30 @@ impl Open {
             proc_files::allow_held(*asker, found.descriptor, object, wanted)?;
         }
         self.reopen(*asker, object, seen.status.kind, Mode::empty())
+    }
+
+    /// A duplicate of the process's own descriptor, by whose link in `/proc` a file was found that
+    /// policy does not let it open: `/dev/stdout` is what the caller of Dewar has given. It is what
+    /// dup(2) gives, so it shares its place and is not cut.
+    fn held(
+        &self,
+        asker: FileAsker<'_>,
+        found: &WalkedPath,
+        seen: &Seen,
+    ) -> Result<Option<OwnedFd>> {
+        let opens = !self.flags.intersects(OFlags::PATH | OFlags::DIRECTORY);
+        let descriptor = found.descriptor.filter(|_| opens && seen.class == Class::File);
+        let Some(fd) = descriptor.filter(|_| !seen.grants(*asker, self.requested(seen.class)))
+        else {
+            return Ok(None);
+        };
+        let held = asker.duplicate(fd)?;
+        let is_same = Status::of(held.as_fd())?.file_number() == seen.status.file_number();
+        let has = fcntl_getfl(&held)?;
+        let gives = OpenAccess::of(has).gives(OpenAccess::of(self.flags));
+        (is_same && gives && !has.contains(OFlags::PATH))
+            .then(|| fcntl_dupfd_cloexec(&held, 0))
+            .transpose()
     }
 
     /// Makes the file; `None` when somebody else made it meanwhile.

@@ -162,7 +162,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let machine = own_loopback.then(Listening::here);
     let (namespaces, takes_descriptors) = (request.namespaces, request.takes_descriptors);
     let unshares_fs = request.unshares_fs;
-    let bounded = request.limits.memory_bytes;
+    let (memory, processes) = (request.limits.memory_bytes, request.limits.processes);
     let confinement = Confinement::new(&request, !off, &*server)?;
     let capabilities = confinement.capabilities();
     // From a user namespace on, this process may not open that any more.
@@ -261,7 +261,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let mut report = report(&gate, outcome, unrecorded);
     let reached = sandbox.reached();
     report.remarks.extend(Remarks::reached(reached.memory, reached.processes));
-    report.remarks.extend(bounded.filter(|_| !by_cgroup.memory).map(Remarks::bounded));
+    let memory = memory.filter(|_| !by_cgroup.memory);
+    report.remarks.extend(Remarks::bounded(memory, processes.filter(|_| !by_cgroup.processes)));
     Ok(report)
 }
 

@@ -177,3 +177,18 @@ fn what_a_glob_hides_stays_hidden_below_a_path_that_another_domain_denies() {
         assert_eq!(letters(rights(&compiled, "main", "/a/a")), "hidden", "{inherit}");
     }
 }
+
+/// A grant of a glob is about the very names, and what hides it about all below them, too.
+#[test]
+fn what_another_domain_hides_by_the_same_glob_stays_granted() {
+    let text = "files.write = ['/h/x.*']\n[domains.git]\nexec = ['/g']\nfiles.hide = ['/h/x.*']\n";
+    let compiled = compile(text).unwrap();
+    for (domain, path, want) in [
+        ("main", "/h/x.tmp", "rw"),
+        ("main", "/h/x.tmp/y", ""),
+        ("git", "/h/x.tmp", "hidden"),
+        ("git", "/h/x.tmp/y", "hidden"),
+    ] {
+        assert_eq!(letters(rights(&compiled, domain, path)), want, "{domain} {path}");
+    }
+}

@@ -149,6 +149,7 @@ pub(crate) fn run(request: &RunRequest, mut inherited: Inherited) -> anyhow::Res
     let unfound = unseen::unfound(&profile.compiled);
     let kept_out = unseen::variables_kept_out(&profile.compiled.environment);
     let (unseen, path_unseen) = (named.unseen(), named.path_unseen());
+    let another = named.another().map(unseen::another);
     let mut record = RunRecord {
         planted,
         guarded,
@@ -160,6 +161,7 @@ pub(crate) fn run(request: &RunRequest, mut inherited: Inherited) -> anyhow::Res
         kept_out,
         unseen,
         path_unseen,
+        another,
         above: profile.above.clone(),
         time_limit: time_limit(report.outcome, &profile.compiled),
         ..record

@@ -71,6 +71,9 @@ pub(crate) struct RunRecord {
     /// Directories of `PATH` that it did not see.
     #[serde(default)]
     pub(crate) path_unseen: Vec<PathBuf>,
+    /// That another program was run than would have been outside.
+    #[serde(default)]
+    pub(crate) another: Option<String>,
     /// Hosts that the profile grants and that had no address at the start, each with the domain.
     #[serde(default)]
     pub(crate) unfound: BTreeSet<(String, String)>,
@@ -155,6 +158,7 @@ impl RunRecord {
             kept_out: Vec::new(),
             unseen: Vec::new(),
             path_unseen: Vec::new(),
+            another: None,
             unrecorded: report.unrecorded.iter().map(|&layer| layer.to_owned()).collect(),
             changes: history.changes.clone(),
             answers: Vec::new(),

@@ -41,6 +41,9 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord, recorded: Recorded
     if let Some(line) = closing(record, recorded) {
         tell!("dewar: {line}");
     }
+    if let Some(line) = &record.another {
+        tell!("dewar: {line}");
+    }
     if record.status != 0 {
         for remark in record.remarks.iter().take(MOST_REMARKS) {
             tell!("dewar: {}", visible(remark));
@@ -128,10 +131,16 @@ fn closing(record: &RunRecord, recorded: Recorded) -> Option<String> {
         0 => "the command succeeded all the same; `dewar explain` tells why",
         _ => "`dewar explain` tells why and what would allow it",
     };
+    let more = match record.unspoken() {
+        more @ 1.. if record.status != 0 => {
+            format!(", and of {more} more that programs mostly do without")
+        }
+        _ => String::new(),
+    };
     let call = format!("`dewar explain {}`", visible(record.called()));
     let by_name = recorded == Recorded::BesideOthers;
     let ends = if by_name { ends.replace("`dewar explain`", &call) } else { ends.to_owned() };
-    Some(format!("{told}; {ends}"))
+    Some(format!("{told}; {ends}{more}"))
 }
 
 /// What the kernel refused root, and what would help.

@@ -193,9 +193,11 @@ const WITH_PROFILES: [&str; 7] = ["cargo", "git", "go", "npm", "pip", "pnpm", "u
 /// That a program which the network was denied has a shipped profile, where the run is under
 /// another.
 fn own_profile(record: &RunRecord, documents: &Documents) -> Option<String> {
+    // No such profile reaches hosts by SSH, or has keys for them.
     let is_network = |it: &&Denial| {
         let class = it.record.tclass.as_str();
         ["endpoint", "tcp_socket", "udp_socket"].contains(&class)
+            && !it.record.program.ends_with("/ssh")
     };
     let denied = record.denials.iter().filter(is_network);
     let name = denied.filter_map(|it| with_profile(&it.record, &record.command)).next()?;
@@ -283,6 +285,14 @@ pub(super) fn variables_kept_out(environment: &Environment) -> Vec<String> {
     let is_kept = |fate: &Fate| matches!(fate, Fate::Dropped(_) | Fate::Secret(_));
     let fates = crate::environment::fates(environment).into_iter();
     fates.filter(|(_, fate)| is_kept(fate)).map(|(name, _)| name).collect()
+}
+
+/// That the command is one file outside, which the run does not see, and another was run.
+pub(super) fn another((outside, inside): (&Path, &Path)) -> String {
+    let [outside, inside] = [outside, inside].map(|path| visible(&path.to_string_lossy()));
+    format!(
+        "{inside} was run: {outside}, which PATH has before it, is not in this run, unless `files.exec` names it"
+    )
 }
 
 /// The variables that a run's profile kept out: a program that misses one leaves no denial.

@@ -6,10 +6,12 @@ use std::path::Path;
 
 /// What programs keep of their own in the home, by how their file names begin: without
 /// it they begin anew each time.
-const MEMORIES: [(&str, &[&str]); 8] = [
-    ("bash", &[".bash_history", ".bashrc", ".bash_profile", ".profile"]),
+const MEMORIES: [(&str, &[&str]); 10] = [
+    ("bash", &[".bash_history", ".bashrc", ".bash_profile", ".bash_logout", ".profile"]),
     ("fish", &[".config/fish", ".local/share/fish", ".bash_history"]),
     ("vim", &[".viminfo"]),
+    ("nano", &[".local/share/nano"]),
+    ("sqlite3", &[".sqlite_history"]),
     ("python", &[".python_history"]),
     ("top", &[".config/procps"]),
     ("jshell", &[".java/.userPrefs"]),
@@ -19,10 +21,19 @@ const MEMORIES: [(&str, &[&str]); 8] = [
     ("cargo", &[".cargo/.package-cache", ".cargo/.package-cache-mutate", ".cargo/.global-cache"]),
 ];
 
+/// A socket of several paths, as the monitor calls it.
+const MPTCP: &str = "a new socket of MPTCP";
+
 impl RunRecord {
     /// Denials, repetitions and those that were not kept counted.
     pub(crate) fn denied(&self) -> u64 {
         self.weighed().map(|denial| denial.record.count).sum::<u64>() + self.dropped
+    }
+
+    /// How many denials it does not speak of, as programs mostly do without.
+    pub(crate) fn unspoken(&self) -> u64 {
+        let all = self.denials.iter().map(|denial| denial.record.count).sum::<u64>();
+        (all + self.dropped).saturating_sub(self.denied())
     }
 
     /// The denials, without what programs probe for and do without, unless the command failed and
@@ -38,7 +49,8 @@ impl RunRecord {
 
     /// Whether programs probe for it, and do without.
     fn is_probed(&self, record: &Record) -> bool {
-        record.probed || self.is_memory(record)
+        // Go's servers listen by TCP then.
+        record.probed || self.is_memory(record) || record.object == MPTCP
     }
 
     /// Whether a program was kept from its own memory.
@@ -73,7 +85,8 @@ impl RunRecord {
             // It fails as on a kernel without it.
             "tcp_socket" => record.missing == ["setopt"] && record.object == "SO_REUSEPORT",
             "endpoint" => record.missing == ["name_bind"] && record.object == "[::1]:0",
-            _ => false,
+            // Emacs looks itself whether something was typed.
+            _ => record.object.ends_with("(O_ASYNC)"),
         }
     }
 

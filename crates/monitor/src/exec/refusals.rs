@@ -71,12 +71,12 @@ impl Why {
             ),
             Self::Traced => (
                 "the process is traced, so nobody can see what it would execute",
-                "let the debugger start outside of the run, or use a profile with one domain",
+                "let the debugger start outside of the run, or use a profile with one domain, as `workspace`: `dewar learn` looks at each exec",
             ),
             Self::HeldUp => (
                 "another process traces one of its threads, which the exec waits for, and has not let that end; the process \
                  was killed",
-                "let the debugger start outside of the run, or use a profile with one domain",
+                "let the debugger start outside of the run, or use a profile with one domain, as `workspace`: `dewar learn` looks at each exec",
             ),
             Self::OneDomain => (
                 "the run was started for one domain, and this program would enter another",

@@ -19,7 +19,9 @@ pub(super) fn create(asker: SocketAsker<'_>, class: Class) -> CallResult {
     if sends && asker.is_inside() && !asker.state.inside.datagrams_are_decided() {
         return Err(asker.refuse(&undecided_inside(class)));
     }
-    allow(asker, class, asker.ssid, perm::socket::CREATE, &|| format!("a new {class}"))?;
+    let is_mptcp = class == Class::Socket && asker.caller.int(2) == libc::IPPROTO_MPTCP;
+    let of = if is_mptcp { " of MPTCP" } else { "" };
+    allow(asker, class, asker.ssid, perm::socket::CREATE, &|| format!("a new {class}{of}"))?;
     // Family, type and protocol came in registers.
     Ok(Answer::Continue)
 }

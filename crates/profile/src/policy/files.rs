@@ -137,6 +137,20 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
         patterns[index].1 |= restricts;
     }
     patterns.sort_by_key(|(pattern, restricts)| (pattern.stem(), *restricts));
+    // What restricts all at and below a glob comes just before what another domain is granted at
+    // the same glob: that is about a part of it.
+    for at in 0..patterns.len() {
+        let (pattern, restricts) = &patterns[at];
+        if !restricts || !pattern.is_glob() {
+            continue;
+        }
+        let top = pattern.clone().with_nothing_below();
+        let ties = patterns[..at].iter().rev();
+        let ties = ties.take_while(|(other, _)| other.stem() == top.stem());
+        if let Some(back) = ties.map(|(other, _)| other).position(|other| *other == top) {
+            patterns[at - 1 - back..=at].rotate_right(1);
+        }
+    }
     let node = |(pattern, _): &(Pattern, bool)| Node {
         type_name: type_name(profile, pattern, out),
         rights: profile.domains.iter().map(|domain| domain.entries.rights(pattern)).collect(),

@@ -19,6 +19,8 @@ pub(crate) struct Named {
     programs: Vec<String>,
     /// The directories that they are looked for in, but for those of the workspace.
     path: Vec<PathBuf>,
+    /// Where `PATH` has the command, the first one first, if it is called by a name alone.
+    candidates: Vec<PathBuf>,
 }
 
 impl Named {
@@ -43,7 +45,9 @@ impl Named {
             let value = word.strip_prefix('-').and_then(|option| option.split_once('='));
             let word = value.map_or(word.as_str(), |(_, value)| value);
             let path = without_dots(&directory.join(word));
-            let is_path = word.contains('/') && path.symlink_metadata().is_ok();
+            // Another process's, by now.
+            let is_process = path.starts_with("/proc");
+            let is_path = word.contains('/') && !is_process && path.symlink_metadata().is_ok();
             let key = if *index == 0 { "files.exec" } else { "files.read" };
             (is_path && !path.starts_with(&variables.workspace)).then_some((key, path))
         });
@@ -57,8 +61,15 @@ impl Named {
         let is_elsewhere = |place: &PathBuf| {
             place.is_absolute() && place.is_dir() && !place.starts_with(&variables.workspace)
         };
-        let path = places.into_iter().flatten().filter(is_elsewhere).collect();
-        Self { files, programs, path }.with_programs()
+        let places = places.unwrap_or_default();
+        let name = command.first().and_then(|word| word.to_str()).filter(|word| is_plain(word));
+        let candidates = name.into_iter().flat_map(|name| {
+            let candidates = places.iter().map(|place| directory.join(place).join(name));
+            candidates.filter(|path| path.is_file()).collect::<Vec<_>>()
+        });
+        let candidates = candidates.collect();
+        let path = places.iter().filter(|place| is_elsewhere(place)).cloned().collect();
+        Self { files, programs, path, candidates }.with_programs()
     }
 
     /// With the files of programs that are looked for, each where it is found first. What is there
@@ -80,6 +91,14 @@ impl Named {
         let unseen =
             unseen.map(|(key, path)| Unseen { path: path.clone(), key: (*key).to_owned() });
         unseen.take(MOST_TOLD).collect()
+    }
+
+    /// The command as it is found outside, where it is not in the view, in which this is called,
+    /// and the other one that is found there.
+    pub(crate) fn another(&self) -> Option<(&Path, &Path)> {
+        let is_seen = |path: &&PathBuf| path.symlink_metadata().is_ok();
+        let first = self.candidates.first().filter(|first| !is_seen(first))?;
+        Some((first, self.candidates.iter().find(is_seen)?))
     }
 
     /// The directories of `PATH` that are not in the view, in which this is called.
@@ -174,6 +193,10 @@ mod tests {
             let want = want.iter().map(|name| ("files.exec", mine.join(name))).collect::<Vec<_>>();
             assert_eq!(named.files, want, "{command:?}");
         }
+        let named = Named::of(&["both".into()], (Path::new("/w"), Some(&path)), &variables);
+        assert_eq!(named.another(), None, "the first can be seen");
+        std::fs::remove_file(mine.join("both")).unwrap();
+        assert_eq!(named.another(), Some((&*mine.join("both"), &*other.join("both"))));
         let named = Named::of(&["x".into()], (Path::new("/w"), Some(&path)), &variables);
         assert_eq!(named.path, [mine.as_path(), other.as_path()]);
         assert!(named.path_unseen().is_empty(), "both can be seen");
