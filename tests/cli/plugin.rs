@@ -276,3 +276,19 @@ fn a_reader_that_has_gone_away_is_no_error() {
         assert!(said.stderr.is_empty(), "{args}: {}", String::from_utf8_lossy(&said.stderr));
     }
 }
+
+#[test]
+fn what_stands_in_a_module_as_text_steers_no_terminal() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("p.wat"), "(module \u{1b}]0;x\u{7}\u{1b}[2J (foo))")
+        .expect("written");
+    for words in
+        [&["run", "p.wat"][..], &["build", "p.wat"], &["disasm", "p.wat"], &["test", "p.wat"]]
+    {
+        let said = plugin(dir.path(), words, "x");
+        assert_ne!(said.status, 0, "{words:?}");
+        let text = said.out + &said.err;
+        assert!(text.contains("u001b"), "{words:?}: {text:?}");
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{words:?}: {text:?}");
+    }
+}

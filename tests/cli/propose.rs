@@ -11,10 +11,10 @@ use std::{
 use tempfile::TempDir;
 
 /// A home with a profile, a bound, and files in it and outside of it.
-struct Home(TempDir);
+pub(crate) struct Home(TempDir);
 
 /// Says lines to the socket and prints what comes back; `ask(LINE)`, `propose(TOML)`.
-const CLIENT: &str = "
+pub(crate) const CLIENT: &str = "
 import json, os, socket, sys
 sock = socket.socket(socket.AF_UNIX); sock.settimeout(60); sock.connect(os.environ['DEWAR_DENIALS'])
 lines = sock.makefile()
@@ -33,7 +33,7 @@ def cat(name):
 ";
 
 impl Home {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let home = Self(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         for (path, text) in [
             ("pub/notes.txt", "these are notes"),
@@ -54,11 +54,11 @@ impl Home {
         home
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.0.path().canonicalize().unwrap()
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(test_support::dewar());
         command.args(args).current_dir(self.path().join("work")).env("HOME", self.path());
         command.env("XDG_STATE_HOME", self.path().join("state")).env("NO_COLOR", "1");
@@ -66,13 +66,13 @@ impl Home {
         command
     }
 
-    fn run(&self, script: &str) -> String {
+    pub(crate) fn run(&self, script: &str) -> String {
         let script = format!("{CLIENT}{script}");
         said(&self.command(&self.args(&script)).output().unwrap())
     }
 
     /// What a command says once there is `part` in it.
-    fn say_soon(&self, args: &[&str], part: &str) -> String {
+    pub(crate) fn say_soon(&self, args: &[&str], part: &str) -> String {
         let until = Instant::now() + Duration::from_secs(60);
         loop {
             let said = said(&self.command(args).output().unwrap());
@@ -84,7 +84,7 @@ impl Home {
         }
     }
 
-    fn args<'a>(&self, script: &'a str) -> Vec<&'a str> {
+    pub(crate) fn args<'a>(&self, script: &'a str) -> Vec<&'a str> {
         vec![
             "run",
             "--no-daemon",
@@ -100,7 +100,7 @@ impl Home {
     }
 }
 
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 

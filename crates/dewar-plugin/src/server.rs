@@ -7,6 +7,7 @@ use cli::{
     output,
 };
 use flask::visible;
+use plugin_host::visible_lines;
 use serde::Deserialize;
 use std::{
     fs,
@@ -33,7 +34,9 @@ fn put(method: &str, args: &PutArgs) -> anyhow::Result<()> {
     let mut source = fs::read(&args.file)
         .map_err(|error| Usage(format!("cannot read plugin `{}`: {error}", args.file.display())))?;
     if args.file.extension().is_some_and(|end| end == "wat") {
-        source = wat::parse_bytes(&source).map_err(|error| wrong(error.to_string()))?.into_owned();
+        source = wat::parse_bytes(&source)
+            .map_err(|error| wrong(visible_lines(&error.to_string())))?
+            .into_owned();
     }
     let negotiate = args.negotiate.then(|| "true".to_owned());
     let fields = [

@@ -2,7 +2,9 @@
 
 use cli::failure::Usage;
 use ecode::{Compiled, Input};
-use plugin_host::{HOST_DECLARATIONS, Limits, PLUGIN_CONTEXT, PluginSpec, Source, Target};
+use plugin_host::{
+    HOST_DECLARATIONS, Limits, PLUGIN_CONTEXT, PluginSpec, Source, Target, visible_lines,
+};
 use std::{fs::File, io::Read as _, path::Path};
 
 /// No file that is larger is a plugin: texts and modules have at most 4 MiB, modules as text some
@@ -37,7 +39,11 @@ impl SourceFile {
         let text = if bytes.starts_with(b"\0asm") {
             Text::Wasm(bytes)
         } else if path.extension().is_some_and(|end| end == "wat") {
-            Text::Wasm(wat::parse_bytes(&bytes).map_err(|error| wrong(error.to_string()))?.into())
+            Text::Wasm(
+                wat::parse_bytes(&bytes)
+                    .map_err(|error| wrong(visible_lines(&error.to_string())))?
+                    .into(),
+            )
         } else {
             let text = String::from_utf8(bytes);
             Text::ECode(text.map_err(|_| {

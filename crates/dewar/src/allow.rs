@@ -234,9 +234,11 @@ fn target(args: &AllowArgs, record: &RunRecord) -> anyhow::Result<Option<Profile
     let own = file_of(&record.argument, &record.directory);
     let Some(file) = args.write.clone().or(own).filter(|_| !args.once) else { return Ok(None) };
     let target = ProfileFile::find(&file)?;
-    // What the run could do is what its own profile says, not what it may have made of this file.
+    // What the run could do is what its own profile says, not what it may have made of this file;
+    // and what it was given since, taken back or not.
     let own = of_file(record)?;
-    target.insist_on_distance(&own.judge(&[])?, &own.variables)?;
+    let judge = own.judge_of(record.granted())?;
+    target.insist_on_distance(judge.as_ref(), &own.variables)?;
     Ok(Some(target))
 }
 

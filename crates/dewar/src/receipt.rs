@@ -180,6 +180,7 @@ mod tests {
 
     fn change(outcome: ChangeResult) -> PolicyChange {
         PolicyChange {
+            amendment: None,
             when: SystemTime::UNIX_EPOCH,
             what: "dewar revoke --file /x".into(),
             outcome,

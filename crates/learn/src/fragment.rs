@@ -36,6 +36,9 @@ pub enum FragmentError {
     /// An entry is not what a list holds.
     #[error("`{0}` is no entry: write a path from the root, or HOST:PORT")]
     Entry(String),
+    /// An address that has another spelling, in which people know it.
+    #[error("`{0}` has an address that is spelled otherwise: write `{1}`")]
+    Spelling(String, IpAddr),
     /// Nothing is in it.
     #[error("it proposes nothing")]
     Empty,
@@ -82,6 +85,11 @@ fn read(
                 "files" => is_path(text),
                 _ => Endpoint::of(text).is_some(),
             };
+            if let Some(address) = Endpoint::of(text).and_then(|it| it.respelled())
+                && section == "network"
+            {
+                return Err(FragmentError::Spelling(shown(text), address));
+            }
             if !good {
                 return Err(FragmentError::Entry(shown(text)));
             }
@@ -152,12 +160,28 @@ impl<'a> Endpoint<'a> {
         (is_host && port > 0).then_some(this)
     }
 
-    /// Its address, if it names none but that: in the one way to spell it.
+    /// Its address, if it names none but that; of IPv4 however it is spelled.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         let inner = self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let address: IpAddr = inner.unwrap_or(self.host).parse().ok()?;
-        (address.is_ipv6() == inner.is_some()).then_some(address)
+        (address.is_ipv6() == inner.is_some()).then(|| canonical(address))
+    }
+
+    /// Its address, if it is spelled in another way than that.
+    fn respelled(&self) -> Option<IpAddr> {
+        let spelled = self.host.trim_matches(['[', ']']);
+        self.address().filter(|address| address.to_string() != spelled)
+    }
+}
+
+/// What an address stands for: of IPv4, also in the ways in which IPv6 writes it.
+fn canonical(address: IpAddr) -> IpAddr {
+    let IpAddr::V6(ip) = address else { return address };
+    let is_compatible = ip.segments()[..6] == [0; 6] && ip.to_bits() > 0xffff;
+    match ip.to_ipv4() {
+        Some(ip) if is_compatible => ip.into(),
+        _ => address.to_canonical(),
     }
 }
 

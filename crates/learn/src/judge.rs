@@ -5,12 +5,12 @@ use flask::{
     AccessVector, Class, FileKind, FileRule, InitialSid, Protocol, Question, SecurityServer as _,
     Sid,
 };
-use labelling::{Networks, PathRules};
+use labelling::{Networks, PathRules, stem_dir};
 use profile::{Compiled, PathRights};
 use security_server::Server;
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Why a profile cannot be judged by.
@@ -36,6 +36,10 @@ pub struct Judge {
     places: PathRules,
     rights: Vec<Vec<PathRights>>,
     withheld: Vec<Vec<bool>>,
+    /// Where each of them lies: the path, or the directory around all of a pattern.
+    tops: Vec<PathBuf>,
+    /// [`Compiled::temporary`].
+    temporary: Vec<PathBuf>,
     domains: Vec<String>,
 }
 
@@ -60,6 +64,8 @@ impl Judge {
             places: PathRules::new(&places)?,
             rights: compiled.paths.iter().map(|path| path.rights.clone()).collect(),
             withheld: compiled.paths.iter().map(|path| withheld(compiled, path)).collect(),
+            tops: compiled.paths.iter().map(top).collect(),
+            temporary: compiled.temporary.clone(),
             domains: compiled.domains.iter().map(|domain| domain.name.clone()).collect(),
             server,
         })
@@ -85,11 +91,25 @@ impl Judge {
         missing
     }
 
-    /// What a domain may do with a path; `None` for the base domain.
+    /// What a domain may do with a path of the machine; `None` for the base domain.
     #[must_use]
     pub fn rights(&self, path: &Path, domain: Option<&str>) -> PathRights {
-        let rights = self.rule(path, domain).map(|(rule, domain)| self.rights[rule][domain]);
-        rights.unwrap_or_default()
+        let rule = self.rule(path, domain).filter(|(rule, _)| self.is_about(*rule, path));
+        rule.map(|(rule, domain)| self.rights[rule][domain]).unwrap_or_default()
+    }
+
+    /// Whether a rule speaks of a path as the machine has it. Where a run has directories of its
+    /// own for temporary files, a path in one is the machine's only by a rule that lies in it, too.
+    fn is_about(&self, rule: usize, path: &Path) -> bool {
+        let lies_in =
+            |path: &Path, directory: &Path| path.starts_with(directory) && path != directory;
+        let mut around = self.temporary.iter().filter(|directory| lies_in(path, directory));
+        around.all(|directory| lies_in(&self.tops[rule], directory))
+    }
+
+    /// Whether it is a directory of which a run may have its own, or has one in it.
+    pub(crate) fn holds_own(&self, path: &Path) -> bool {
+        self.temporary.iter().any(|directory| directory.starts_with(path))
     }
 
     /// Whether a line of the profile denies or hides a path; `None` for the base domain. What the
@@ -109,7 +129,7 @@ impl Judge {
     /// Whether some domain may write to a path.
     #[must_use]
     pub fn is_writable(&self, path: &Path) -> bool {
-        let rule = self.places.rule(path, FileKind::Any);
+        let rule = self.places.rule(path, FileKind::Any).filter(|rule| self.is_about(*rule, path));
         rule.is_some_and(|rule| self.rights[rule].iter().any(|rights| rights.write))
     }
 
@@ -187,6 +207,10 @@ impl Judge {
         };
         self.server.compute_create(question, None).ok()
     }
+}
+
+fn top(rule: &profile::PathRule) -> PathBuf {
+    rule.path.clone().unwrap_or_else(|| stem_dir(&rule.regex))
 }
 
 fn withheld(compiled: &Compiled, path: &profile::PathRule) -> Vec<bool> {

@@ -2,7 +2,10 @@
 
 use crate::{Judge, JudgeError, Line, Scope, fragment::Endpoint};
 use profile::{Compiled, Host, PathRights, PathRule};
-use std::{net::IpAddr, path::Path};
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
 
 /// A bound.
 pub struct Bound {
@@ -48,7 +51,8 @@ impl Bound {
             same.is_some_and(|it| !has(it.rights[other]))
         };
         let inside = self.compiled.paths.iter().filter(|rule| may_lie_in(rule, &path));
-        has(self.judge.rights(&path, Some(name)))
+        !self.judge.holds_own(&path)
+            && asked(&path, line).iter().all(|path| has(self.judge.rights(path, Some(name))))
             && inside.filter(|rule| !has(rule.rights[own])).all(is_kept)
     }
 
@@ -65,6 +69,18 @@ impl Bound {
             is_host && rule.protocol == endpoint.protocol && in_range
         })
     }
+}
+
+/// What a line for `path` is about: the path, and all below it, which names that nobody has stand
+/// for, as a pattern ends at its last part. Below a file that is there nothing can be read.
+fn asked(path: &Path, line: &Line) -> Vec<PathBuf> {
+    const NAME: &str = "any name, at any depth";
+    let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+    if is_file && line.key == "files.read" {
+        return vec![path.to_owned()];
+    }
+    let below = path.join(NAME);
+    vec![path.to_owned(), below.join(NAME), below]
 }
 
 fn bits(address: IpAddr) -> u8 {

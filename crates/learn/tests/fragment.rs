@@ -106,6 +106,24 @@ fn what_a_person_would_misread_or_nobody_may_propose_is_refused() {
     assert_eq!(fragment(&long, None), Err(FragmentError::TooLong));
 }
 
+#[test]
+fn an_address_is_spelled_in_the_one_way_and_the_error_says_in_which() {
+    for (entry, own) in [
+        ("[::ffff:127.0.0.1]:443", "127.0.0.1"),
+        ("[::ffff:7f00:1]:443", "127.0.0.1"),
+        ("[::127.0.0.1]:443", "127.0.0.1"),
+        ("[::7f00:1]:443/udp", "127.0.0.1"),
+        ("[2001:DB8:0:0::1]:443", "2001:db8::1"),
+    ] {
+        let error = fragment(&format!("network.connect = ['{entry}']"), None).unwrap_err();
+        let said = error.to_string();
+        assert!(said.ends_with(&format!("write `{own}`")), "{entry}: {said}");
+    }
+    for entry in ["[::1]:443", "[2001:db8::1]:443/udp", "127.0.0.1:443"] {
+        assert!(fragment(&format!("network.connect = ['{entry}']"), None).is_ok(), "{entry}");
+    }
+}
+
 proptest! {
     #[test]
     fn whatever_comes_is_read_or_refused_and_what_is_read_shows_what_it_means(

@@ -287,7 +287,7 @@ fn native(module: &ir::Module, target: Target) -> Result<NativeCode, LoadError> 
         _ => Protection::None,
     };
     let code = NativeCode::compile(module, protection);
-    code.map_err(|error| LoadError::Engine(error.to_string()))
+    code.map_err(|error| LoadError::Engine(crate::visible_lines(&error.to_string())))
 }
 
 fn in_kernel(spec: &PluginSpec<'_>, module: &ir::Module) -> Result<KernelCode, LoadError> {
@@ -317,5 +317,5 @@ fn interface(spec: &PluginSpec<'_>, what: String) -> LoadError {
 }
 
 fn refused(error: &wasmtime::Error) -> LoadError {
-    LoadError::Engine(format!("{error:#}"))
+    LoadError::Engine(crate::visible_lines(&format!("{error:#}")))
 }

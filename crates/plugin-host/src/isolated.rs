@@ -313,7 +313,7 @@ fn failure(error: &wasmtime::Error, spots: &Spots) -> CallFailure {
             "it called an address that is no function of that type"
         }
         Some(_) => "it did what has no meaning",
-        None => return CallFailure::Fault(format!("{error:#}")),
+        None => return CallFailure::Fault(flask::visible(&format!("{error:#}"))),
     };
     let place = match &spot {
         Some(spot) => at(Some(spot)),
@@ -326,8 +326,9 @@ fn failure(error: &wasmtime::Error, spots: &Spots) -> CallFailure {
 fn function(error: &wasmtime::Error) -> String {
     let trace = error.downcast_ref::<WasmBacktrace>();
     let name = trace.and_then(|trace| trace.frames().first()?.func_name());
-    // Another compiler's names are as long as it likes.
-    name.map_or(String::new(), |name| format!(" in {}", name.chars().take(200).collect::<String>()))
+    // Another compiler's names are as long as it likes, and hold what it likes.
+    let shown = |name: &str| flask::visible(&name.chars().take(200).collect::<String>());
+    name.map_or(String::new(), |name| format!(" in {}", shown(name)))
 }
 
 /// What keeps an instance from being made is its own start function, or the lack of room.
@@ -335,5 +336,5 @@ fn failure_at_start(error: &wasmtime::Error, spots: &Spots) -> CallFailure {
     if error.is::<Timeout>() || error.is::<Trap>() {
         return failure(error, spots);
     }
-    CallFailure::NoRoom(format!("{error:#}"))
+    CallFailure::NoRoom(flask::visible(&format!("{error:#}")))
 }

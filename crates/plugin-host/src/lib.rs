@@ -67,6 +67,7 @@ mod origin;
 mod plugin;
 mod policy;
 mod quota;
+mod said;
 mod session;
 mod spec;
 mod spots;
@@ -87,6 +88,7 @@ pub use interface::{
 pub use limits::Limits;
 pub use plugin::{PluginInfo, PluginStats};
 pub use policy::{HOST_CONTEXT, PLUGIN_CONTEXT, base_policy};
+pub use said::visible_lines;
 pub use session::Session;
 pub use spec::{LoadError, PluginSpec, Source};
 pub use sys::Image;

@@ -36,6 +36,25 @@ fn a_foreign_module_sees_requests_and_replies() {
 }
 
 #[test]
+fn what_a_module_calls_its_functions_steers_no_terminal() {
+    let host = host_of(&server(""), None);
+    let name = r"a\1b]0;x\07\1b[2J\0afoo.e: trusted";
+    let text = format!(
+        "(module (memory (export \"memory\") 1) (func $\"{name}\" unreachable)
+            (func (export \"handle\") (param i32 i64 i32 i64) (result i64)
+                (call $\"{name}\") i64.const 0))"
+    );
+    let module = wat::parse_str(&text).unwrap();
+    let spec = PluginSpec::wasm("named", PLUGIN_CONTEXT, &module);
+    let said = match host.load(&spec) {
+        Ok(_) => host.call("named", b"x").unwrap_err().to_string(),
+        Err(error) => error.to_string(),
+    };
+    assert!(said.contains("foo.e: trusted"), "{said:?}");
+    assert!(!said.contains(|c: char| c.is_control()), "{said:?}");
+}
+
+#[test]
 fn what_the_module_grows_itself_stays_its_own() {
     let host = host_of(&server(""), None);
     // Grows by a page each call, marks it, and finds all earlier marks.

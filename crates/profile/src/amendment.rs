@@ -35,6 +35,9 @@ pub struct Amendment {
     /// before the first glob, and where that lay. The amendment is about both.
     #[serde(default)]
     pub led: Vec<(PathBuf, PathBuf)>,
+    /// Who proposed it inside of the run, and by whom it was granted.
+    #[serde(default)]
+    pub proposed: Option<String>,
 }
 
 /// Whether an amendment takes or gives.
@@ -76,7 +79,8 @@ impl Amendment {
     /// An amendment of now, which no link leads anywhere.
     #[must_use]
     pub fn new(kind: AmendmentKind, domain: Option<String>, object: AmendedObject) -> Self {
-        Self { when: SystemTime::now(), kind, domain, object, led: Vec::new() }
+        let (led, proposed) = (Vec::new(), None);
+        Self { when: SystemTime::now(), kind, domain, object, led, proposed }
     }
 
     /// Where symbolic links lead its patterns for files now, for [`Amendment::led`]. What `/proc`
@@ -214,6 +218,11 @@ impl Clause {
             && matches!(self.object, ClauseObject::Paths(PathUse::Everything, _))
     }
 
+    /// Whether both are about some domain.
+    pub(crate) fn shares_domain(&self, other: &Self) -> bool {
+        self.domain.is_none() || other.domain.is_none() || self.domain == other.domain
+    }
+
     /// Whether it is about that domain.
     pub(crate) fn is_about(&self, domain: usize) -> bool {
         self.domain.is_none_or(|this| this == domain)
@@ -251,7 +260,8 @@ fn title(amendment: &Amendment) -> String {
         AmendmentKind::Grant => "granted",
     };
     let when = humantime::format_rfc3339_seconds(amendment.when);
-    format!("{done} by `{amendment}` at {when}")
+    let by = amendment.proposed.as_ref().map_or(String::new(), |who| format!(", {who},"));
+    format!("{done} by `{amendment}`{by} at {when}")
 }
 
 fn clause(

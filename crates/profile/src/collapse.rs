@@ -6,9 +6,10 @@
 //! to the same, now and whatever follows. In doubt, all stay.
 
 use crate::amended::Amended;
-use crate::amendment::{Clause, ClauseObject, everything};
+use crate::amendment::{AmendmentKind, Clause, ClauseObject, everything};
 use crate::hosts::ResolvedHost;
 use crate::policy::Standing;
+use crate::source::TextSpan;
 use std::net::IpAddr;
 
 /// Of one group, more are not tried in every combination.
@@ -52,6 +53,30 @@ pub(crate) fn enough(clauses: &[Clause], domains: usize) -> Vec<usize> {
     let mut kept = kept.map_or_else(|| (0..clauses.len()).collect(), |kept| kept.concat());
     kept.sort_unstable();
     kept
+}
+
+/// Where that was taken, of which the last clause gives something back, perhaps: in doubt, it does.
+pub(crate) fn given_back(clauses: &[Clause]) -> Option<TextSpan> {
+    let (last, before) = clauses.split_last()?;
+    let taken = |it: &&Clause| {
+        it.kind == AmendmentKind::Revoke
+            && it.shares_domain(last)
+            && is_about(&it.object, &last.object)
+    };
+    before.iter().rfind(taken).filter(|_| last.kind == AmendmentKind::Grant).map(|it| it.place)
+}
+
+/// Whether what is granted may be among what was taken. Addresses that nobody has looked up yet
+/// are asked about when they are known.
+fn is_about(taken: &ClauseObject, granted: &ClauseObject) -> bool {
+    let (ClauseObject::Endpoints(host, ports), ClauseObject::Endpoints(other, others)) =
+        (taken, granted)
+    else {
+        return overlap(taken, granted);
+    };
+    let shares_port = ports.iter().any(|it| others.iter().any(|other| it.shares_port(other)));
+    let meets = !other.networks.is_empty() && meet(host, other);
+    shares_port && (host.host == other.host || meets)
 }
 
 /// Clauses about the same object, in their order.
@@ -251,6 +276,40 @@ mod tests {
             ];
             let compiled = compile(&all);
             assert_eq!((compiled.amendments.len(), compiled.cil == compile(&[]).cil), (0, true));
+        }
+    }
+
+    #[test]
+    fn what_a_grant_gives_back_is_told_and_nothing_else_is() {
+        use AmendmentKind::{Grant, Revoke};
+        let network = |endpoint: &str, addresses: &[&str]| AmendedObject::Network {
+            endpoint: endpoint.into(),
+            addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
+        };
+        let files = |path: &str| AmendedObject::Files(path.into());
+        let write = |path: &str| AmendedObject::Write(path.into());
+        let main = |it: Amendment| Amendment { domain: Some("main".into()), ..it };
+        for (taken, given, want) in [
+            (files("/srv"), files("/srv/a"), true),
+            (files("/srv/a"), files("/srv"), true),
+            (files("/srv/*/b"), files("/srv/a"), true),
+            (write("/work"), files("/work/x"), true),
+            (files("/srv/a"), write("/srv/b"), false),
+            (AmendedObject::All, files("/srv/b"), true),
+            (network("192.0.2.7:80", &[]), network("192.0.2.7:80", &[]), true),
+            (network("192.0.2.0/24", &[]), network("192.0.2.7:80", &[]), true),
+            (network("192.0.2.7:81", &[]), network("192.0.2.7:80", &[]), false),
+            (network("192.0.2.7:80/udp", &[]), network("192.0.2.7:80/tcp", &[]), false),
+            (network("a.example:80", &["192.0.2.7"]), network("192.0.2.7:80", &[]), true),
+            (network("a.example:80", &["192.0.2.7"]), network("a.example:80", &[]), true),
+            (network("192.0.2.7:80", &[]), network("a.example:80", &["192.0.2.7"]), true),
+            (network("192.0.2.7:80", &[]), network("a.example:80", &[]), false),
+        ] {
+            let given = main(amendment(Grant, given));
+            let told = compile(&[amendment(Revoke, taken.clone()), given.clone()]).given_back;
+            assert_eq!(told.is_some(), want, "{taken:?}: {given:?}: {told:?}");
+            assert!(told.is_none_or(|told| told.starts_with("revoked by `dewar revoke")));
+            assert_eq!(compile(&[amendment(Grant, taken), given]).given_back, None);
         }
     }
 

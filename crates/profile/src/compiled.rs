@@ -2,15 +2,15 @@
 
 use crate::amended::Taken;
 use crate::amendment::{Clause, everything};
+use crate::domain::Domain;
 use crate::environment::Environment;
-use crate::guard::GuardAction;
 use crate::hosts::{Addresses, ResolvedHost};
 use crate::limits::Limits;
-use crate::merged::{self, Direction, Hiding, Mode, Profile};
-use crate::network::{Host, NetworkObject};
+use crate::merged::{Hiding, Mode, Profile};
+use crate::network::Host;
 use crate::policy::Policy;
-use crate::rights::{List, Rights};
-use crate::source::{Located, Origin, Sources, TextSpan};
+use crate::rights::Rights;
+use crate::source::{Origin, Sources, TextSpan};
 use flask::Protocol;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -58,6 +58,10 @@ pub struct Compiled {
     pub open_gates: Vec<OpenGate>,
     /// The line of the profile that denies or hides all that the last amendment grants.
     pub granted_in_vain: Option<String>,
+    /// The last revocation that may have taken something that the last amendment grants.
+    pub given_back: Option<String>,
+    /// [`Variables::temporary`](crate::Variables::temporary) of the run that it was compiled for.
+    pub temporary: Vec<PathBuf>,
     sources: Sources,
     origins: Vec<Option<TextSpan>>,
     /// For each of `paths`, and each of `domains`, what denies or hides it.
@@ -70,50 +74,6 @@ pub struct Compiled {
     taken_names: Vec<(usize, String, TextSpan)>,
     /// For each of `domains`, the amendment that took everything.
     taken_everything: Vec<Option<TextSpan>>,
-}
-
-/// A domain.
-#[derive(Clone, Debug)]
-pub struct Domain {
-    /// As the profile names it.
-    pub name: String,
-    /// The type of its processes.
-    pub type_name: String,
-    /// Names of class `capability` that it keeps.
-    pub capabilities: Vec<String>,
-    /// The protocols of netlink that it may use, by name.
-    pub netlink: Vec<String>,
-    /// Endpoints outside that it may connect and send to.
-    pub connect: Vec<EndpointRule>,
-    /// Endpoints, other than those of a loopback of the run's own, that it may bind to.
-    pub bind: Vec<EndpointRule>,
-    /// The unix sockets that it may connect to by name, as rules spell them; with a pattern
-    /// of paths where a rule has a glob.
-    pub unix: Vec<String>,
-    /// The abstract names that it may bind, likewise.
-    pub unix_bind: Vec<String>,
-    /// What happens to names that programs outside trust; `None` without a guard.
-    pub guard: Option<GuardAction>,
-    /// Where no guard is set: paths, or patterns of them.
-    pub unguarded: Vec<String>,
-    /// The programs that enter it, likewise; of the first, those that enter no other.
-    pub programs: Vec<String>,
-    /// The domains from which they do; `None` for all.
-    pub from: Option<Vec<String>>,
-    /// The domains whose environment its programs believe.
-    pub believes: Vec<String>,
-    /// The domains that may connect to ports that it has bound, though they have other rights.
-    pub serves: Vec<String>,
-    /// It has the rights to files of the first domain.
-    pub inherits: bool,
-}
-
-impl Domain {
-    /// Whether it needs no network at all: it may use no endpoint.
-    #[must_use]
-    pub fn is_offline(&self) -> bool {
-        self.connect.is_empty() && self.bind.is_empty()
-    }
 }
 
 /// A program that enters a domain, and that may be written from where it does so.
@@ -285,7 +245,7 @@ impl Compiled {
         let domains = profile.domains.iter().zip(policy.types);
         let outside = profile.private_loopback != Some(true);
         let reached: &[ResolvedHost] = if outside { &hosts } else { &[] };
-        let domains = domains.map(|(domain, name)| summary(domain, name, reached)).collect();
+        let domains = domains.map(|(domain, name)| Domain::new(domain, name, reached)).collect();
         let is_last = amendments.last().is_some_and(|last| last + 1 == count);
         let in_vain = policy.in_vain.filter(|_| is_last);
         let granted_in_vain = in_vain.and_then(|place| sources.origin(place));
@@ -325,6 +285,8 @@ impl Compiled {
             amendments,
             open_gates,
             granted_in_vain,
+            given_back: None,
+            temporary: Vec::new(),
             sources,
             origins: policy.origins,
             withheld,
@@ -339,43 +301,6 @@ impl Compiled {
 /// Whether a permission on a file belongs to `files.write`.
 fn changes(permission: &str) -> bool {
     !["read", "open", "watch", "getattr", "search", "execute"].contains(&permission)
-}
-
-fn summary(domain: &merged::Domain, type_name: String, hosts: &[ResolvedHost]) -> Domain {
-    let endpoints = |direction: Direction| {
-        let rules = domain.network.iter().filter(|rule| rule.direction == direction);
-        let rule = |rule: &merged::NetworkRule| {
-            let NetworkObject::Ip(e) = &rule.target else { return None };
-            let host = hosts.iter().position(|host| host.host == e.host)?;
-            Some(EndpointRule { host, protocol: e.protocol, low: e.low, high: e.high })
-        };
-        rules.filter_map(rule).collect::<Vec<_>>()
-    };
-    let sockets = |direction: Direction| {
-        let rules = domain.network.iter().filter(|rule| rule.direction == direction);
-        let mut names: Vec<String> = rules.flat_map(|rule| rule.target.sockets()).collect();
-        names.dedup();
-        names
-    };
-    let values = |of: &[Located<String>]| of.iter().map(|it| it.value.clone()).collect();
-    let entries = domain.entries.iter().filter(|entry| entry.list == List::Unguarded);
-    Domain {
-        name: domain.name.clone(),
-        type_name,
-        capabilities: values(&domain.capabilities),
-        netlink: domain.netlink().map_or_else(Vec::new, |(_, protocols)| protocols.to_vec()),
-        connect: endpoints(Direction::Connect),
-        bind: endpoints(Direction::Bind),
-        unix: sockets(Direction::Connect),
-        unix_bind: sockets(Direction::Bind),
-        guard: domain.guard.action().map(|(action, _)| action),
-        unguarded: entries.map(|entry| entry.pattern.to_string()).collect(),
-        programs: domain.program_names(),
-        from: domain.from.as_deref().map(values),
-        believes: values(&domain.noatsecure),
-        serves: values(&domain.serves),
-        inherits: domain.inherit,
-    }
 }
 
 fn path_rule(node: crate::policy::Node) -> PathRule {

@@ -154,12 +154,18 @@ impl Documents {
             // Some are mistaken, which is said below.
             false => (0..clauses.len()).collect(),
         };
+        let given_back = collapse::given_back(&clauses);
+        let given_back = given_back.and_then(|place| reporter.sources.origin(place));
         let clauses: Vec<_> = enough.iter().map(|at| clauses[*at].clone()).collect();
         let policy = policy::write(&self.name, &profile, &hosts, &clauses, &mut reporter);
         if reporter.has_errors() {
             return Err(reporter.into_errors(name()));
         }
         let amended = (clauses.as_slice(), enough, amendments.len());
-        Ok(Compiled::new(name(), profile, hosts, (policy, amended), reporter.sources))
+        let mut compiled =
+            Compiled::new(name(), profile, hosts, (policy, amended), reporter.sources);
+        compiled.given_back = given_back.map(|origin| origin.to_string());
+        compiled.temporary = variables.temporary();
+        Ok(compiled)
     }
 }

@@ -15,7 +15,6 @@ use crate::rights::{Entries, List, ListedPattern, Standing};
 use crate::source::{Located, TextSpan};
 use crate::variables::Variables;
 use std::collections::HashSet;
-use std::path::Path;
 
 /// Added to the layer of what a domain says on top of the base domain.
 const DOMAIN_LAYER: usize = 1 << 16;
@@ -237,9 +236,7 @@ impl Merger<'_> {
             (List::Deny, &files.deny),
             (List::Hide, &files.hide),
         ];
-        let Variables { tmp, workspace, .. } = self.variables;
-        let mut temporary = vec![tmp.as_path(), Path::new("/var/tmp"), Path::new("/dev/shm")];
-        temporary.retain(|directory| directory != workspace);
+        let temporary = self.variables.temporary();
         for (list, texts) in lists {
             for text in texts {
                 for mut pattern in self.patterns(text) {

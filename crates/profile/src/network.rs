@@ -87,6 +87,13 @@ pub(crate) struct Endpoints {
     pub(crate) high: u16,
 }
 
+impl Endpoints {
+    /// Whether both are about some port.
+    pub(crate) fn shares_port(&self, other: &Self) -> bool {
+        self.protocol == other.protocol && self.low <= other.high && other.low <= self.high
+    }
+}
+
 /// The hosts of a network rule, as written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {

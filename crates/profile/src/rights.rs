@@ -5,7 +5,7 @@ use crate::error::Problem;
 use crate::pattern::{Pattern, Steps};
 use crate::source::TextSpan;
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The list of `[files]` that a pattern stands in. Order is strength: of two entries for one
 /// pattern in one file, the greater has the last word.
@@ -42,7 +42,7 @@ pub(crate) enum Standing {
 
 impl Standing {
     /// Where `pattern` stands to `directories`.
-    pub(crate) fn of(pattern: &Pattern, directories: &[&Path]) -> Self {
+    pub(crate) fn of(pattern: &Pattern, directories: &[PathBuf]) -> Self {
         let top = pattern.top().literal().unwrap_or_default();
         match directories.iter().find(|directory| Path::new(&top).starts_with(directory)) {
             Some(directory) if Path::new(&top) != *directory => Self::Within,

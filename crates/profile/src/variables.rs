@@ -90,6 +90,15 @@ pub(crate) fn is_left(entry: &Path) -> bool {
 }
 
 impl Variables {
+    /// The directories for temporary files of which a run has its own, where a machine makes
+    /// views. What lies in one of them by name is the machine's: nothing that is said of the whole
+    /// directory is about it.
+    #[must_use]
+    pub fn temporary(&self) -> Vec<PathBuf> {
+        let all = [self.tmp.clone(), "/var/tmp".into(), "/dev/shm".into()];
+        all.into_iter().filter(|directory| *directory != self.workspace).collect()
+    }
+
     /// The text that `name` stands for in a path; `None` if it is unknown there or not Unicode.
     pub(crate) fn in_path(&self, name: &str) -> Option<&str> {
         match name {

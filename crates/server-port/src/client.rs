@@ -89,6 +89,12 @@ impl RemoteServer {
         self.unanswered.load(Ordering::Relaxed)
     }
 
+    /// The caller has applied the policy state `applied`, which nobody told the follower about:
+    /// what was before the next change is that.
+    pub fn applied(&self, applied: Seqno) {
+        self.applied.fetch_max(applied.0, Ordering::AcqRel);
+    }
+
     /// A port to the server, beside the one that queries go over.
     pub(crate) fn connect(&self) -> io::Result<Port> {
         (self.connect)()

@@ -60,13 +60,15 @@ impl RemoteServer {
             let next = wire::encode(&Query::Next { seqno: applied.0, report: &report });
             match call(connected, &next) {
                 Ok(Some(Answer::Seqno(seqno))) if seqno > applied.0 => {
-                    let change = PolicyUpdate { before: applied, seqno: Seqno(seqno) };
+                    // Others may have been applied since, by whoever made them.
+                    let before = applied.max(Seqno(self.applied.load(Ordering::Acquire)));
+                    let change = PolicyUpdate { before, seqno: Seqno(seqno) };
                     let Some(said) = apply(change) else {
                         thread::sleep(RETRY);
                         continue;
                     };
                     (applied, report) = (change.seqno, said);
-                    self.applied.store(applied.0, Ordering::Release);
+                    self.applied(applied);
                 }
                 Ok(Some(Answer::Unchanged)) => pause = RETRY,
                 _ => {

@@ -283,3 +283,35 @@ fn a_client_that_floods_leaves_others_their_answers() {
         );
     }
 }
+
+/// A run that has its own policy replaced makes that hold itself: its follower is not told.
+#[test]
+fn what_was_before_is_known_also_after_changes_that_the_follower_was_not_told() {
+    let behind = Behind::start(policy(POLICY), Transport::Socket);
+    let (stop, client) = (AtomicBool::new(false), behind.client());
+    let ssid = client.context_to_sid("u:r:app_t").unwrap();
+    let tsid = client.context_to_sid("u:r:gate_t").unwrap();
+    let q = Question { ssid, tsid, tclass: Class::File };
+    let told = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            client.follow(Seqno(1), &stop, |change| {
+                told.lock().unwrap().push((change.before, client.compute_av_before(q)));
+                Some(Vec::new())
+            });
+        });
+        while behind.members.count() == 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        for open in [true, false, true] {
+            let before = client.compute_av(q).unwrap();
+            let seqno = behind.policy.set_booleans(&[("open", open)]).unwrap();
+            assert_eq!(client.compute_av_before(q), Ok(before), "{seqno:?}");
+            client.applied(seqno);
+        }
+        let before = client.compute_av(q).unwrap();
+        change(&behind, false);
+        assert_eq!(told.lock().unwrap()[..], [(before.seqno, Ok(before))]);
+        stop.store(true, Ordering::Release);
+    });
+}

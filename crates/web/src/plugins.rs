@@ -302,7 +302,7 @@ fn read(path: &Path) -> Result<Vec<u8>, PluginError> {
         return Ok(source);
     }
     let module = wat::parse_bytes(&source).map(|module| module.into_owned());
-    module.map_err(|error| PluginError::Text(error.to_string()))
+    module.map_err(|error| PluginError::Text(plugin_host::visible_lines(&error.to_string())))
 }
 
 /// What is wrong with a plugin, told by its file.

@@ -68,6 +68,8 @@ pub(crate) struct Case {
     /// What gives the lines to a running sandbox, if that can be.
     pub(crate) amendments: Option<Vec<Amendment>>,
     pub(crate) also: Widening,
+    /// What of it was taken since the run began, and by what.
+    pub(crate) taken: Vec<String>,
     /// It has to be named in full.
     pub(crate) secret: bool,
     /// A program inside proposes it.
@@ -132,6 +134,7 @@ impl Case {
             lines,
             amendments,
             also,
+            taken: Vec::new(),
             secret,
             proposed: false,
             proposers: Vec::new(),
@@ -145,7 +148,7 @@ impl Case {
     /// Whether who reads this question has read the other one.
     pub(crate) fn shows_the_same(&self, other: &Self) -> bool {
         let is_about = (&self.wants, &self.class, &self.object);
-        self.proposed == other.proposed
+        (self.proposed, &self.taken) == (other.proposed, &other.taken)
             && is_about == (&other.wants, &other.class, &other.object)
             && bare(&self.lines) == bare(&other.lines)
     }
@@ -193,6 +196,9 @@ impl Case {
         }
         for line in &self.lines {
             let _ = writeln!(text, "  {}", visible(&line.alone()));
+        }
+        for taken in &self.taken {
+            let _ = writeln!(text, "  TAKEN while it ran: {}", visible(taken));
         }
         if self.also.files > 0 {
             let more = if self.also.more { "more than " } else { "" };
@@ -244,6 +250,7 @@ impl Case {
             "also_files": self.also.files,
             "also_more": self.also.more,
             "also_secrets": self.also.secrets,
+            "taken": self.taken,
             "secret": self.secret,
             "gives_outside": profile::power(&self.object),
             "proposed": self.proposed,
@@ -260,7 +267,7 @@ pub(crate) fn target(setup: &Setup) -> anyhow::Result<ProfileFile> {
     };
     let target = ProfileFile::find(&file)?;
     let own = of_profile(&setup.argument, &setup.directory, setup.variables.clone())?;
-    target.insist_on_distance(&own.judge(&[])?, &setup.variables)?;
+    target.insist_on_distance(Some(&own.judge(&[])?), &setup.variables)?;
     Ok(target)
 }
 

@@ -43,8 +43,8 @@ pub(crate) enum AskError {
     Offline,
     /// Which of it, the program need not know.
     #[error(
-        "a secret, what may hold one, what acts for whoever connects, what the profile keeps back, and what programs \
-         outside trust cannot be proposed"
+        "a secret, what may hold one, what acts for whoever connects, what the profile keeps back, what was taken \
+         while it ran, and what programs outside trust cannot be proposed"
     )]
     Secret,
     /// What is wrong in the profile is not for the program.

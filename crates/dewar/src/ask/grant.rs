@@ -10,7 +10,7 @@ use crate::{
     control::{ChangeResult, Reply, Request},
     fitting::undo,
 };
-use monitor::{RevokeMode, Verdict};
+use monitor::Verdict;
 use profile::Amendment;
 
 impl QuestionQueue {
@@ -31,30 +31,32 @@ impl QuestionQueue {
         };
         // What no running sandbox can be given, the next has, and this call.
         let Some(amendments) = amendments else { return Ok(Verdict::Once) };
-        let given = self.give(&amendments).map(|()| Verdict::Anew);
+        let given = self.admit(&amendments, Some(&case.taken)).map(|()| Verdict::Anew);
         given.map_err(|why| match written.map(|path| undo(&path)) {
             Some(Err(undo)) => AskError::Written { why: Box::new(why), undo },
             Some(Ok(_)) | None => why,
         })
     }
 
-    /// Gives something to the running sandbox that it has named itself.
-    pub(crate) fn admit(&self, amendments: &[Amendment]) -> Result<(), AskError> {
-        self.each(&addressed(amendments)?, Request::Admit)
+    /// What of `amendments` was taken since the run began, and by what.
+    pub(super) fn taken(&self, amendments: &[Amendment]) -> Result<Vec<String>, AskError> {
+        match self.request(Request::Taken(amendments.to_vec()))? {
+            Reply::Taken(taken) => Ok(taken),
+            Reply::Refused(why) => Err(AskError::ByRun(why)),
+            _ => Err(AskError::OtherAnswer),
+        }
     }
 
-    fn give(&self, amendments: &[Amendment]) -> Result<(), AskError> {
-        self.each(amendments, |it| Request::Amend(it, RevokeMode::Repair))
-    }
-
-    /// One after the other.
-    fn each(
+    /// Gives something to the running sandbox that it has asked for, one after the other; nothing
+    /// that was taken before, but what the person who grants it was `told` of.
+    pub(super) fn admit(
         &self,
         amendments: &[Amendment],
-        request: fn(Amendment) -> Request,
+        told: Option<&[String]>,
     ) -> Result<(), AskError> {
         for (at, amendment) in amendments.iter().enumerate() {
-            self.change(request(amendment.clone())).map_err(|why| match &amendments[..at] {
+            let request = Request::Admit(amendment.clone(), told.map(<[String]>::to_vec));
+            self.change(request).map_err(|why| match &amendments[..at] {
                 [] => why,
                 given => {
                     let given: Vec<String> = given.iter().map(ToString::to_string).collect();

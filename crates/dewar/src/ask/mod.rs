@@ -286,6 +286,9 @@ fn tell(question: &Value) -> String {
     for line in list("lines") {
         out.push_str(&format!("  {line}\n"));
     }
+    for taken in list("taken") {
+        out.push_str(&format!("  TAKEN while it ran: {taken}\n"));
+    }
     if question["also_files"].as_u64().is_some_and(|files| files > 0) {
         out.push_str(&format!("  also {} files that are there\n", question["also_files"]));
     }

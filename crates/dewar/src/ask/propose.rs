@@ -2,7 +2,11 @@
 //! propose what would help. All that comes from there is foreign; docs/ask.md describes the lines.
 
 use super::{
-    case::Case, error::AskError, proposed::Proposed, queue::QuestionQueue, socket,
+    case::Case,
+    error::AskError,
+    proposed::{Proposed, addressed},
+    queue::QuestionQueue,
+    socket,
     state::within_rate,
 };
 use crate::{
@@ -195,12 +199,18 @@ impl Desk {
             let is_covered = self.bound.as_ref().is_some_and(covers);
             Ok::<_, AskError>((proposed, is_covered))
         });
-        let (proposed, is_covered) = seen?;
-        if is_covered {
+        let (mut proposed, is_covered) = seen?;
+        let by = if is_covered { "granted by its bound" } else { "granted by a person" };
+        for amendment in &mut proposed.amendments {
+            amendment.proposed = Some(format!("proposed by [{pid}], {by}"));
+        }
+        let taken = queue.taken(&proposed.amendments).map_err(|_| AskError::Unjudged)?;
+        if is_covered && taken.is_empty() {
             if self.granted.fetch_add(lines.len(), Ordering::Relaxed) >= MOST_GRANTED {
                 return Err(AskError::GrantedTooMuch);
             }
-            queue.admit(&proposed.amendments).map_err(|_| AskError::Secret)?;
+            let given = addressed(&proposed.amendments);
+            given.and_then(|it| queue.admit(&it, None)).map_err(|_| AskError::Secret)?;
             let what: Vec<String> = lines.iter().map(Line::alone).collect();
             let what = format!("proposed by [{pid}]: {}", what.join("; "));
             queue.granted(what, "the bound of the profile (propose.within)");
@@ -218,6 +228,7 @@ impl Desk {
             lines: lines.to_vec(),
             amendments: Some(proposed.amendments),
             also: proposed.also,
+            taken,
             secret: false,
             proposed: true,
             proposers: vec![Arc::clone(stream)],

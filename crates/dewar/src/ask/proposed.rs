@@ -5,7 +5,12 @@ use super::error::AskError;
 use crate::{allow::one_protocol, fitting::Fitting, machine, run::is_trusted_outside};
 use learn::{Judge, Line, Widening, covers_secret, widening};
 use profile::{AmendedObject, Amendment, AmendmentKind, Compiled};
-use std::{net::IpAddr, path::Path};
+use rustix::io::Errno;
+use std::{
+    io,
+    net::{IpAddr, UdpSocket},
+    path::Path,
+};
 
 /// A proposal that may be granted.
 pub(super) struct Proposed {
@@ -96,17 +101,23 @@ pub(super) fn addressed(amendments: &[Amendment]) -> Result<Vec<Amendment>, AskE
 
 /// Whether an address is one of this machine, or of what is on its link.
 fn is_near(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(ip) => {
-            ip.is_loopback() || ip.is_unspecified() || ip.is_link_local() || ip.is_multicast()
-        }
-        IpAddr::V6(ip) => {
-            ip.is_loopback()
-                || ip.is_unspecified()
-                || ip.is_unicast_link_local()
-                || ip.is_multicast()
-        }
-    }
+    let is_near = match address {
+        IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    is_near
+        || address.is_loopback()
+        || address.is_unspecified()
+        || address.is_multicast()
+        || is_own(address)
+}
+
+/// Whether an address is one of this machine: a socket can have it. In doubt, it is.
+fn is_own(address: IpAddr) -> bool {
+    let not_own = [Errno::ADDRNOTAVAIL, Errno::AFNOSUPPORT];
+    let of_another =
+        |error: &io::Error| not_own.iter().any(|it| Errno::from_io_error(error) == Some(*it));
+    !UdpSocket::bind((address, 0)).is_err_and(|error| of_another(&error))
 }
 
 #[cfg(test)]
@@ -134,12 +145,17 @@ mod tests {
             ("0.0.0.0", true),
             ("169.254.169.254", true),
             ("fe80::1", true),
-            ("10.0.0.1", false),
+            ("198.51.100.1", false),
             ("192.0.2.1", false),
             ("2001:db8::1", false),
         ] {
             let ip: IpAddr = address.parse().unwrap();
             assert_eq!(is_near(ip.to_canonical()), near, "{address}");
+        }
+        // Whatever this machine is called, where it has a way to others.
+        let way = UdpSocket::bind("0.0.0.0:0").unwrap();
+        if way.connect("192.0.2.1:9").is_ok() {
+            assert!(is_near(way.local_addr().unwrap().ip()), "{way:?}");
         }
     }
 }

@@ -248,6 +248,7 @@ mod tests {
             lines: Vec::new(),
             amendments: None,
             also: Widening::default(),
+            taken: Vec::new(),
             secret: false,
             proposed: false,
             proposers: Vec::new(),

@@ -28,8 +28,11 @@ pub(crate) enum Request {
     Connector(String),
     /// To change: [`Reply::Done`].
     Amend(Amendment, RevokeMode),
-    /// To give what the run itself has named, and nobody outside: as [`Request::Amend`].
-    Admit(Amendment),
+    /// Which of these would give back what was taken since the run began: [`Reply::Taken`].
+    Taken(Vec<Amendment>),
+    /// To give what a program inside has asked for, as [`Request::Amend`], unless it gives back
+    /// what was taken. Whoever was asked was told of that before; `None` if nobody was asked.
+    Admit(Amendment, Option<Vec<String>>),
     /// To go on under another profile: [`Reply::Done`].
     Load(NewProfile, RevokeMode),
 }
@@ -54,6 +57,8 @@ pub(crate) enum Reply {
     Denials(Vec<Denial>),
     History(Vec<PolicyChange>),
     Done(PolicyChange),
+    /// What was taken, and by what.
+    Taken(Vec<String>),
     /// Two descriptors come with it: see [`runs::Answer`].
     Connector(Connector),
     /// Nothing has changed; why.
@@ -125,6 +130,9 @@ pub(crate) struct PolicyChange {
     /// As a command.
     pub(crate) what: String,
     pub(crate) outcome: ChangeResult,
+    /// What it gave or took; `None` if it put another profile in force.
+    #[serde(default)]
+    pub(crate) amendment: Option<Amendment>,
 }
 
 impl PolicyChange {

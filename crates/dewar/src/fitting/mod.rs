@@ -192,6 +192,16 @@ impl Fitting {
         Ok(Judge::new(&self.compile(lines)?)?)
     }
 
+    /// A judge by all that a run under it was ever granted; `None` if nobody knows what that was.
+    pub(crate) fn judge_of(
+        &self,
+        granted: Option<Vec<Amendment>>,
+    ) -> anyhow::Result<Option<Judge>> {
+        let Some(granted) = granted else { return Ok(None) };
+        let amended = self.amended(&granted).ok();
+        Ok(amended.map(|compiled| Judge::new(&compiled)).transpose()?)
+    }
+
     /// Whether a loopback of the run's own ends with `lines`: who reaches something outside shares
     /// that of the machine.
     pub(crate) fn loses_loopback(&self, lines: &[Line]) -> anyhow::Result<bool> {

@@ -65,13 +65,14 @@ impl ProfileFile {
     }
 
     /// Refuses a file that the run could have written itself: then it would say what the run wants.
+    /// `judge` is by all that it was ever granted; without one, that may be anything.
     pub(crate) fn insist_on_distance(
         &self,
-        judge: &learn::Judge,
+        judge: Option<&learn::Judge>,
         variables: &Variables,
     ) -> anyhow::Result<()> {
         let is_fixed = variables.fixed.contains(&self.path);
-        let writable = judge.is_writable(&self.path);
+        let writable = judge.is_none_or(|judge| judge.is_writable(&self.path));
         if self.before.is_some() && writable && !is_fixed && !self.is_own_work()? {
             bail!(Usage(format!(
                 "the run could have written `{}` itself, so what it says is not your word: look at it, move it out of reach of \

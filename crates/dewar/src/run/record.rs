@@ -4,12 +4,13 @@ use super::{
     RunRequest,
     counts::{Spent, decisions},
     link::Answered,
-    owner::History,
+    owner::{History, MOST_CHANGES},
     planted::PlantedRecord,
     unseen::Unseen,
 };
 use crate::control::{Decisions, Denial, PolicyChange};
 use monitor::{Deed, DeedKind, Record, Report};
+use profile::{Amendment, AmendmentKind};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
@@ -111,6 +112,16 @@ impl RunRecord {
     /// Its name, or else its id.
     pub(crate) fn called(&self) -> &str {
         self.name.as_ref().unwrap_or(&self.id)
+    }
+
+    /// All that it was granted while it ran; `None` if nobody knows, as another profile was in
+    /// force, or not every change was kept.
+    pub(crate) fn granted(&self) -> Option<Vec<Amendment>> {
+        let all = self.changes.iter().map(|change| change.amendment.clone());
+        let all: Vec<Amendment> = all.collect::<Option<_>>()?;
+        let is_grant = |it: &Amendment| it.kind == AmendmentKind::Grant;
+        let is_whole = all.len() < MOST_CHANGES;
+        is_whole.then(|| all.into_iter().filter(is_grant).collect())
     }
 
     pub(super) fn new(

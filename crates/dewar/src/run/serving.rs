@@ -4,7 +4,7 @@ use super::{RunRequest, UseDaemon, prepare::Profile, record::POLICY_NAME};
 use crate::{failure::Usage, output::tell};
 use anyhow::bail;
 use daemon_client::{ClientError, DaemonDirs, NewRun, Policy, Registration, Writer};
-use flask::SecurityServer;
+use flask::{SecurityServer, Seqno};
 use monitor::{ApplyError, Control, RevokeMode, Trail};
 use security_server::{PolicyErrors, Server};
 use std::{path::PathBuf, sync::Arc};
@@ -35,6 +35,22 @@ impl Decider {
         let files = with_added(cil, &self.added);
         let policy = security_server::cil::compile(&files)?;
         Ok(Prepared { files, policy })
+    }
+
+    /// The state of the security server; `None` if it does not answer.
+    pub(super) fn seqno(&self) -> Option<u32> {
+        let seqno = match &self.holds {
+            Holds::Own(server) => server.seqno(),
+            Holds::Daemon(registration) => registration.server.seqno(),
+        };
+        seqno.ok().map(|seqno| seqno.0)
+    }
+
+    /// The sandbox follows the policy of the state `seqno`: the next change is compared with that.
+    pub(super) fn applied(&self, seqno: u32) {
+        if let Holds::Daemon(registration) = &self.holds {
+            registration.server.applied(Seqno(seqno));
+        }
     }
 
     /// Lets it decide by another policy, if the run can follow that. It does not hold in the

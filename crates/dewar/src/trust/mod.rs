@@ -109,7 +109,7 @@ fn told(
     let own = words::compared(compiled, variables)?;
     let proposed = proposals(documents, compiled, variables)?;
     text.extend([own.text, proposed.text, proposed.worst, own.worst]);
-    Ok(text)
+    words::readable(text)
 }
 
 /// What programs inside can get that the profile does not grant; empty if nothing.

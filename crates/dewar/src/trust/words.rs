@@ -2,14 +2,16 @@
 
 use super::{
     beside,
-    lines::{list, shown},
+    lines::{list, rows, shown},
 };
 use crate::failure::Usage;
 use anyhow::bail;
-use labelling::stem_dir;
+use flask::{FileKind, FileRule};
+use labelling::{PathRules, depth, stem_dir};
 use learn::Judge;
 use profile::{Compiled, EndpointRule, PathRights, PathRule, Source, Variables};
 use std::{
+    cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     path::Path,
@@ -17,8 +19,10 @@ use std::{
 
 /// More lines than this of what a profile takes are counted. What it gives is told whole.
 const MOST: usize = 3;
-/// Nobody reads more lines.
+/// Nobody reads more lines, as a screen shows them.
 const MOST_TOLD: usize = 300;
+/// What is said of something in a directory of which a run has its own otherwise.
+const OF_MACHINE: &str = "this machine's own";
 
 /// What a profile grants and takes.
 pub(super) struct Words {
@@ -75,17 +79,22 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
     }
     beside::of_run(&mut text, (&default, compiled), variables)?;
     let worst = writes + &worst;
-    let lines = text.lines().chain(worst.lines()).count();
+    if text.is_empty() && worst.is_empty() {
+        text = "  grants what a run without it has, and nothing more\n".into();
+    }
+    Ok(Words { text, worst })
+}
+
+/// All that is told, if somebody reads that much.
+pub(super) fn readable(text: String) -> anyhow::Result<String> {
+    let lines: usize = text.lines().map(rows).sum();
     if lines > MOST_TOLD {
         bail!(Usage(format!(
             "what it grants takes {lines} lines, which nobody reads at a prompt, so it is not asked about: \
              `dewar policy show` tells it, and `dewar run -p` uses it unasked"
         )));
     }
-    if lines == 0 {
-        text = "  grants what a run without it has, and nothing more\n".into();
-    }
-    Ok(Words { text, worst })
+    Ok(text)
 }
 
 /// How bad it is to have something, the worst last.
@@ -94,6 +103,7 @@ enum Rank {
     Reads,
     Executes,
     Writes,
+    /// A run has none of it by default, or has its own in its place.
     KeptBack,
 }
 
@@ -112,17 +122,28 @@ fn files(
         (verbs(now, before), verbs(before, now))
     };
     let kept_back = KeptBack::of(default);
+    let is_temporary = |path: &Path| {
+        let yours = [&variables.home, &variables.workspace];
+        default.temporary.iter().any(|own| path.starts_with(own))
+            && !yours.iter().any(|own| path.starts_with(own))
+    };
+    let worst = |path: &Path| {
+        let is_of_machine = is_temporary(path) && !default.temporary.iter().any(|own| path == own);
+        match kept_back.holds(path) {
+            true => Some("kept back otherwise"),
+            false => is_of_machine.then_some(OF_MACHINE),
+        }
+    };
     let places = [default, compiled].into_iter().flat_map(rules).filter_map(|it| it.path.as_ref());
     for path in places.collect::<BTreeSet<_>>() {
-        let is_secret = kept_back.holds(path);
         let (more, less) = change(path);
         // Told of the directory around it; what is kept back otherwise is always told.
         let above = path.parent().filter(|parent| rights(parent).1 == rights(path).1);
         let of_above = above.map(change).unwrap_or_default();
         let is_told = |verbs: &str, above: &str| verbs.is_empty() || above.contains(verbs);
         let place = shown(path, variables);
-        if !more.is_empty() && is_secret {
-            gained.insert((Rank::KeptBack, format!("{more} {place}, kept back otherwise")));
+        if let Some(why) = worst(path).filter(|_| !more.is_empty()) {
+            gained.insert((Rank::KeptBack, format!("{more} {place}, {why}")));
         } else if !is_told(&more, &of_above.0) {
             gained.insert((rank(&more), format!("{more} {place}")));
         }
@@ -132,13 +153,25 @@ fn files(
     }
     // What a pattern stands for may lie anywhere below what it starts with.
     for rule in rules(compiled).filter(|rule| rule.path.is_none()) {
-        let (before, now) = (before_pattern(rule, old), rule.rights[index]);
+        let (stem, now) = (stem_dir(&rule.regex), rule.rights[index]);
+        let known = rules(default).find(|it| it.regex == rule.regex).map(|it| it.rights[0]);
+        let is_freed = |path: &Path| !new.withholds(path, Some(domain));
+        let why = match kept_back.holds(&stem) {
+            true => Some("kept back otherwise"),
+            false if kept_back.any_in(rule, is_freed) => Some("where some is kept back otherwise"),
+            false => is_temporary(&stem).then_some(OF_MACHINE),
+        };
+        // Of what it may match, the default has the least somewhere.
+        let least = || if why.is_some() { PathRights::default() } else { old.rights(&stem, None) };
+        let before = known.unwrap_or_else(least);
         let (more, less) = (verbs(now, before), verbs(before, now));
         let place = shown(Path::new(&rule.glob), variables);
-        if !more.is_empty() && kept_back.holds(&stem_dir(&rule.regex)) {
-            gained.insert((Rank::KeptBack, format!("{more} {place}, kept back otherwise")));
-        } else if !more.is_empty() {
-            gained.insert((rank(&more), format!("{more} {place}")));
+        match why {
+            Some(why) if !more.is_empty() => {
+                gained.insert((Rank::KeptBack, format!("{more} {place}, {why}")));
+            }
+            _ if !more.is_empty() => drop(gained.insert((rank(&more), format!("{more} {place}")))),
+            _ => {}
         }
         if !less.is_empty() {
             lost.insert(format!("{less} {place}"));
@@ -163,6 +196,12 @@ impl<'a> KeptBack<'a> {
     fn holds(&self, path: &Path) -> bool {
         path.ancestors().find_map(|above| self.0.get(above).copied()).unwrap_or(false)
     }
+
+    /// Whether a pattern may match what is kept back and `is_freed`, or something in it.
+    fn any_in(&self, rule: &PathRule, is_freed: impl Fn(&Path) -> bool) -> bool {
+        let mut kept = self.0.iter().filter(|(_, is_kept)| **is_kept).map(|(path, _)| *path);
+        kept.any(|path| may_match_in(&rule.regex, path) && is_freed(path))
+    }
 }
 
 fn rules(compiled: &Compiled) -> impl Iterator<Item = &PathRule> {
@@ -177,8 +216,19 @@ fn rank(verbs: &str) -> Rank {
     }
 }
 
-fn before_pattern(rule: &PathRule, old: &Judge) -> PathRights {
-    old.rights(&stem_dir(&rule.regex), None)
+/// Whether a regular expression may match `path`, or something below it; in doubt, it does.
+fn may_match_in(regex: &str, path: &Path) -> bool {
+    let Ok(below) = path.strip_prefix(stem_dir(regex)) else { return false };
+    let Some(depth) = depth(regex) else { return true };
+    match below.components().count().cmp(&depth) {
+        Ordering::Less => true,
+        Ordering::Equal => {
+            let rule = FileRule { path: regex.to_owned(), kind: FileKind::Any, sid: None };
+            let rules = PathRules::new(&[rule]);
+            rules.map_or(true, |rules| rules.rule(path, FileKind::Any).is_some())
+        }
+        Ordering::Greater => regex.ends_with("(/.*)?"),
+    }
 }
 
 /// The strongest words for what `these` have and `those` have not.

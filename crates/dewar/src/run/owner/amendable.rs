@@ -2,14 +2,76 @@
 //! its start.
 
 use super::{Owner, PolicyInput, refused::RefusedChange};
+use crate::control::Reply;
+use monitor::visible;
 use profile::{AmendedObject, Amendment, AmendmentKind};
+use std::sync::PoisonError;
 
 /// Why reading cannot be taken from one domain in mode `fast`.
 pub(super) const FAST: &str = "this run is in mode `fast`: opens for reading are left to the kernel, which does not tell \
                                domains apart. Take writing alone (--write), end the whole run (--kill, without \
                                --domain), or start it in mode `all`";
 
+/// Who gives something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Giver {
+    /// A person, by a command of their own.
+    Person,
+    /// A person who was asked by a program inside, and told what was taken of it before.
+    Told(Vec<String>),
+    /// A profile, without a question.
+    Nobody,
+}
+
 impl Owner {
+    /// Refuses to give back what was taken to whom was not told of it.
+    pub(super) fn check_giver(
+        &self,
+        amendment: &Amendment,
+        input: &PolicyInput,
+        giver: &Giver,
+    ) -> Result<(), RefusedChange> {
+        let told: &[String] = match giver {
+            Giver::Person => return Ok(()),
+            Giver::Told(told) => told,
+            Giver::Nobody => &[],
+        };
+        let taken = self.taken_by(amendment, input)?;
+        match taken.filter(|taken| !told.contains(taken)) {
+            Some(taken) => Err(RefusedChange::Taken(visible(&taken))),
+            None => Ok(()),
+        }
+    }
+
+    /// What of `amendments` was taken before.
+    pub(super) fn taken(&self, amendments: &[Amendment]) -> Reply {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let input = self.state().input.clone();
+        let each = amendments.iter().map(|it| self.taken_by(it, &input));
+        match each.collect::<Result<Vec<_>, _>>() {
+            Ok(taken) => Reply::Taken(taken.into_iter().flatten().collect()),
+            Err(why) => Reply::Refused(why.to_string()),
+        }
+    }
+
+    /// By what something was taken since the run began, of which `amendment` gives some back; in
+    /// doubt, all of it was. What a proposal asks for, another profile may have taken. What a
+    /// denial asks for, the first one did not grant.
+    fn taken_by(
+        &self,
+        amendment: &Amendment,
+        input: &PolicyInput,
+    ) -> Result<Option<String>, RefusedChange> {
+        let replaced = self.state().replaced.by(&self.decider);
+        if let Some(by) = replaced.filter(|_| amendment.proposed.is_some()) {
+            return Ok(Some(by));
+        }
+        let amendments: Vec<_> =
+            input.amendments.iter().cloned().chain([self.followed(amendment.clone())]).collect();
+        let compiled = input.profile.compile(&self.facts.status.variables, &amendments)?;
+        Ok(compiled.given_back)
+    }
+
     /// `amendment` with what its links lead to: where those of a revocation lead now, and where
     /// they led when what it gives back was taken. A grant alone gives what lies at its own path.
     pub(super) fn followed(&self, amendment: Amendment) -> Amendment {

@@ -5,6 +5,8 @@ use crate::control::PolicyChange;
 use profile::{Amendment, Compiled, Variables};
 use std::{cell::OnceCell, collections::VecDeque, sync::Arc};
 
+/// Changes that are kept for the history.
+pub(crate) const MOST_CHANGES: usize = 1_000;
 /// Policies whose rules can still be explained at the end of the run.
 const MOST: usize = 64;
 

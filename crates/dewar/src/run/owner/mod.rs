@@ -8,6 +8,7 @@
 mod amendable;
 mod history;
 mod refused;
+mod replaced;
 mod resolved_profile;
 mod rollback;
 
@@ -18,12 +19,13 @@ use super::{
 use crate::control::{ChangeResult, Counters, PolicyChange, Reply, Request, Service, Status};
 use crate::run::{Denial, counts::decisions, record::denial};
 use crate::words::denied;
-use amendable::{FAST, takes_reading};
-pub(super) use history::History;
+use amendable::{FAST, Giver, takes_reading};
 use history::Policies;
+pub(super) use history::{History, MOST_CHANGES};
 use monitor::{ByName, Control, Receipt, RevokeMode, visible};
 use profile::{AmendedObject, Amendment, AmendmentKind, Compiled, Documents};
 use refused::RefusedChange;
+use replaced::Replaced;
 use resolved_profile::ResolvedProfile;
 use rollback::Rollback;
 use std::{
@@ -32,8 +34,6 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// Changes that are kept for the history.
-const MOST_CHANGES: usize = 1_000;
 /// How much of its receipt is kept of each.
 const MOST_RECEIPT: usize = 8 << 10;
 
@@ -70,6 +70,8 @@ struct State {
     compiled: Arc<Compiled>,
     policies: Policies,
     changes: Vec<PolicyChange>,
+    /// What was put in the place of the policy that the run began with, other than by amendments.
+    replaced: Replaced,
 }
 
 /// What a policy is compiled from.
@@ -89,7 +91,8 @@ impl Owner {
         let profile = Arc::new(ResolvedProfile { documents, hosts });
         let policies = Policies::beginning_with(&profile, &amendments);
         let input = PolicyInput { profile, amendments };
-        let state = State { input, compiled, policies, changes: Vec::new() };
+        let replaced = Replaced::nothing(&decider);
+        let state = State { input, compiled, policies, changes: Vec::new(), replaced };
         let offline = state.compiled.domains.iter().all(profile::Domain::is_offline);
         let own_loopback = state.compiled.private_loopback == Some(true);
         let (control, state) = (OnceLock::new(), Mutex::new(state));
@@ -125,7 +128,7 @@ impl Owner {
     /// Makes a change, and remembers it with what came of it.
     fn change(
         &self,
-        what: String,
+        (what, amendment): (String, Option<Amendment>),
         input: impl FnOnce(&PolicyInput) -> Result<PolicyInput, RefusedChange>,
         (mode, named): (RevokeMode, ByName<'_>),
     ) -> Reply {
@@ -158,8 +161,11 @@ impl Owner {
             Err(error) if error.is_refusal() => return Reply::Refused(error.to_string()),
             Err(error) => ChangeResult::Failed(error.to_string()),
         };
-        let change = PolicyChange { when, what, outcome };
+        let change = PolicyChange { when, what, outcome, amendment };
         let mut state = self.state();
+        if change.amendment.is_none() {
+            state.replaced.by_profile(&change);
+        }
         if state.changes.len() >= MOST_CHANGES {
             state.changes.remove(0);
         }
@@ -203,14 +209,16 @@ impl Owner {
             return Err(error);
         }
         let receipt = control.apply_naming(mode, named)?;
+        self.decider.applied(receipt.seqno);
         rollback.disarm();
         let mut state = self.state();
+        state.replaced.follow(receipt.seqno);
         state.policies.push(receipt.seqno, &input.profile, &input.amendments);
         (state.compiled, state.input) = (compiled, input);
         Ok(receipt)
     }
 
-    fn amend(&self, amendment: Amendment, mode: RevokeMode, is_named_outside: bool) -> Reply {
+    fn amend(&self, amendment: Amendment, mode: RevokeMode, giver: &Giver) -> Reply {
         let amendment = self.followed(amendment);
         if self.leaves_reads() && takes_reading(&amendment) && amendment.domain.is_some() {
             return Reply::Refused(FAST.into());
@@ -220,21 +228,25 @@ impl Owner {
         let mode =
             if (amendment.kind, &amendment.object) == takes_all { RevokeMode::End } else { mode };
         let mut what = amendment.to_string();
+        if let Some(who) = &amendment.proposed {
+            what += &format!(", {who}");
+        }
         for (link, real) in &amendment.led {
             what += &format!(", and {}, where {} leads", real.display(), link.display());
         }
         let files = amendment.named_files(&self.facts.status.variables);
         let named = match amendment.kind {
-            AmendmentKind::Grant if is_named_outside => ByName::Gives(&files),
-            AmendmentKind::Grant => ByName::Nothing,
+            AmendmentKind::Grant if *giver == Giver::Nobody => ByName::Nothing,
+            AmendmentKind::Grant => ByName::Gives(&files),
             AmendmentKind::Revoke => ByName::Takes(&files),
         };
         let input = |input: &PolicyInput| {
             self.check(&amendment, input)?;
-            let amendments = input.amendments.iter().cloned().chain([amendment]).collect();
+            self.check_giver(&amendment, input, giver)?;
+            let amendments = input.amendments.iter().cloned().chain([amendment.clone()]).collect();
             Ok(PolicyInput { amendments, ..input.clone() })
         };
-        self.change(what, input, (mode, named))
+        self.change((what, Some(amendment.clone())), input, (mode, named))
     }
 
     fn leaves_reads(&self) -> bool {
@@ -330,8 +342,12 @@ impl Service for Owner {
             Request::History => Reply::History(self.state().changes.clone()),
             // It is answered with descriptors.
             Request::Connector(_) => Reply::Refused("a question without its descriptors".into()),
-            Request::Amend(amendment, mode) => self.amend(amendment, mode, true),
-            Request::Admit(amendment) => self.amend(amendment, RevokeMode::Repair, false),
+            Request::Amend(amendment, mode) => self.amend(amendment, mode, &Giver::Person),
+            Request::Admit(amendment, told) => {
+                let giver = told.map_or(Giver::Nobody, Giver::Told);
+                self.amend(amendment, RevokeMode::Repair, &giver)
+            }
+            Request::Taken(amendments) => self.taken(&amendments),
             Request::Load(new, mode) => {
                 let load = |input: &PolicyInput| {
                     let documents = Documents::from_texts(new.name.clone(), &new.texts);
@@ -339,11 +355,8 @@ impl Service for Owner {
                     let profile = Arc::new(ResolvedProfile { documents, hosts: new.hosts.clone() });
                     Ok(PolicyInput { profile, amendments: input.amendments.clone() })
                 };
-                self.change(
-                    format!("dewar policy load {}", new.name),
-                    load,
-                    (mode, ByName::Nothing),
-                )
+                let what = (format!("dewar policy load {}", new.name), None);
+                self.change(what, load, (mode, ByName::Nothing))
             }
         }
     }

@@ -26,6 +26,8 @@ pub(super) enum RefusedChange {
     EverythingRevoked,
     #[error("nothing was revoked")]
     NothingRevoked,
+    #[error("that may give back what was taken while it ran ({0}); `dewar grant` does")]
+    Taken(String),
     #[error("that would give nothing: the profile denies or hides it ({0})")]
     InVain(String),
     #[error(

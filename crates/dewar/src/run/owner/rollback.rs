@@ -22,7 +22,9 @@ impl Rollback<'_> {
         let decider = &self.owner.decider;
         let former = decider.compile(&self.former.cil)?;
         decider.load(former, self.control, RevokeMode::Repair)?;
-        self.control.apply(RevokeMode::Repair)?;
+        let receipt = self.control.apply(RevokeMode::Repair)?;
+        decider.applied(receipt.seqno);
+        self.owner.state().replaced.go_back(receipt.seqno);
         Ok(())
     }
 }
