@@ -149,7 +149,7 @@ impl OwnPort {
         match ended {
             Ok(()) | Err(Errno::INPROGRESS) if !is_connected => Err(Errno::CONNREFUSED),
             // The listener is about to stop.
-            Err(Errno::CONNRESET) => Err(Errno::CONNREFUSED),
+            Err(Errno::CONNRESET | Errno::CONNABORTED) => Err(Errno::CONNREFUSED),
             ended => ended,
         }
     }
