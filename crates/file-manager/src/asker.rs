@@ -3,7 +3,9 @@
 use super::FileManager;
 use inode_labels::CallClaims;
 use mediation::call::Asker;
-use std::ops::Deref;
+use rustix::io::Result;
+use std::{ops::Deref, os::fd::OwnedFd};
+use supervisor::Witness;
 
 /// A call with its subject, at the file object manager.
 #[derive(Clone, Copy)]
@@ -14,6 +16,14 @@ pub struct FileAsker<'a> {
     pub files: &'a FileManager,
     /// The names that this call may be about to make.
     pub claims: &'a CallClaims<'a>,
+}
+
+impl<'a> FileAsker<'a> {
+    /// What sees, from now on, which names are made and removed in `directory`, and by how many.
+    pub fn witness(&self, directory: &OwnedFd) -> Result<Witness<'a>> {
+        let path = self.state.on_behalf.fs_state.path_of(directory);
+        self.files.witnesses.begin(&path)
+    }
 }
 
 impl<'a> Deref for FileAsker<'a> {

@@ -10,13 +10,14 @@ use super::{
     missing_name::{MissingName, New},
     object::Seen,
     place::place_of,
+    removal::Removed,
 };
 use flask::{AccessVector, Class, Sid, perm};
 use inode_labels::{FileRef, Status};
 use mediation::call::{Answer, CallResult};
 use proc::path_of;
 use rustix::{
-    fs::{Access, AtFlags, FileType, Mode, OFlags},
+    fs::{Access, AtFlags, FileType, Mode},
     io::{Errno, Result},
 };
 use std::{
@@ -24,7 +25,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::Path,
 };
-use supervisor::{Name, WalkedPath, clock::last_tick, walk};
+use supervisor::{Name, WalkedPath, walk};
 use syscalls::Sysno;
 
 /// Where the arguments of a call stand: `dirfd` before each path, or the working directory.
@@ -174,14 +175,13 @@ impl NameChange<'_> {
             return Err(Errno::NOENT);
         }
         let sid = allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)?;
-        let before = last_tick();
+        let witness = self.asker.witness(&entry.parent);
         self.asker.with_umask(|| make(entry, sid))?;
-        if let Ok(fd) = handle(&entry.parent, &entry.name) {
-            let status = Status::of(fd.as_fd())?;
-            // Else somebody has put another file in its place meanwhile, which has a label.
-            if status.kind == kind && !status.is_older_than(before) {
-                self.asker.labels().created(&status, FileRef::Fd(fd.as_fd()), sid);
-            }
+        let made = witness.and_then(|witness| witness.made(&entry.parent, &entry.name));
+        // In doubt it may be what somebody else has made, which has the label of its place.
+        if let Ok(Some(made)) = made {
+            let status = Status::of(made.as_fd())?;
+            self.asker.labels().created(&status, FileRef::Fd(made.as_fd()), sid);
         }
         note_entry(self.asker, &entry.parent, &entry.name, true);
         Ok(Answer::Return(0))
@@ -232,7 +232,8 @@ impl NameChange<'_> {
         })
     }
 
-    fn remove(&self, place: (i32, usize), directory: bool) -> CallResult {
+    /// Decides what has the name, and removes it if that still has it.
+    pub(super) fn remove_once(&self, place: (i32, usize), directory: bool) -> Result<Removed> {
         let path = self.asker.caller.path(place.1)?;
         let root = if directory { irremovable(&path) } else { Errno::ISDIR };
         let entry = self.entry_of((place.0, &path), root, New::No)?;
@@ -257,9 +258,11 @@ impl NameChange<'_> {
         self.leave_directory(&entry, &seen)?;
         seen.allow(*self.asker, removal(seen.class), object)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        rustix::fs::unlinkat(&entry.parent, &entry.name, flags)?;
-        note_removal(self.asker, &entry.parent, &entry.name);
-        Ok(Answer::Return(0))
+        let removed = self.unlink(&entry, &seen, flags)?;
+        if removed == Removed::Gone {
+            note_removal(self.asker, &entry.parent, &entry.name);
+        }
+        Ok(removed)
     }
 
     /// Whether an entry would lie in `/proc`, where nobody makes any.
@@ -367,11 +370,6 @@ impl NameChange<'_> {
 /// What removing the last name of an object of a class asks for.
 pub(super) fn removal(class: Class) -> AccessVector {
     if class == Class::Dir { perm::dir::RMDIR } else { perm::file::UNLINK }
-}
-
-fn handle(parent: &OwnedFd, name: &OsString) -> Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
 /// Why a directory that a path names by `.`, `..` or `/` is not removed.

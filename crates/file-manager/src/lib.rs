@@ -28,6 +28,7 @@ mod open;
 mod outside;
 mod path_cache;
 mod place;
+mod removal;
 mod rename;
 mod reopen;
 mod terminals;

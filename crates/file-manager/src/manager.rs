@@ -5,6 +5,7 @@ use super::{Outside, PathCache};
 use audit::Plantings;
 use inode_labels::RepositoryNames;
 use std::sync::Arc;
+use supervisor::Witnesses;
 
 /// The file object manager: what it knows of files beside their labels.
 pub struct FileManager {
@@ -16,4 +17,6 @@ pub struct FileManager {
     pub plantings: Plantings,
     /// What the view keeps back: what is not found in it is explained.
     pub outside: Arc<Outside>,
+    /// What sees that nobody else puts something in the place of what is made.
+    pub witnesses: Witnesses,
 }

@@ -13,7 +13,7 @@ use rustix::{
     process::{Gid, Pid, PidfdFlags, PidfdGetfdFlags},
     thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities},
 };
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, os::fd::AsFd};
 use supervisor::{Caller, Targets, closing::Duplicate, missing_capabilities, thread};
 use syscalls::Sysno;
 
@@ -44,8 +44,17 @@ impl Asker<'_> {
 
     /// The same in the caller's working directory.
     pub fn in_cwd<T>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        self.in_directory(self.caller.cwd()?, make)
+    }
+
+    /// The same in `directory`.
+    pub fn in_directory<T>(
+        &self,
+        directory: impl AsFd,
+        make: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
         let mask = Mode::from_bits_retain(self.caller.identity()?.umask);
-        let places = (self.caller.cwd()?, &self.state.targets.tree.own_fds);
+        let places = (directory, &self.state.targets.tree.own_fds);
         self.state.on_behalf.fs_state.in_cwd(places, mask, make)
     }
 

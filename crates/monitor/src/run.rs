@@ -39,7 +39,7 @@ use std::{
     sync::{Arc, PoisonError},
 };
 use supervisor::{
-    Execs, FsState, Listener, OnBehalf, Quiesce, Room, SeizeTimeout, Targets, closing,
+    Execs, FsState, Listener, OnBehalf, Quiesce, Room, SeizeTimeout, Targets, Witnesses, closing,
 };
 
 /// What is said when a run goes on that was to stop.
@@ -227,6 +227,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             plantings: Plantings::new(watch),
             paths,
             outside,
+            witnesses: Witnesses::default(),
         },
         processes: ProcessManager::default(),
         sockets: SocketManager {

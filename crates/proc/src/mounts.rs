@@ -1,10 +1,15 @@
 //! What mounts say of names: to look at one may wait for somebody's server, and tells it; and the
 //! same files may lie at two of them.
 
+use crate::Proc;
+use rustix::{
+    fs::{AtFlags, StatxFlags, statx},
+    io::{Errno, Result},
+};
 use std::{
     collections::HashSet,
     ffi::OsString,
-    os::unix::ffi::OsStringExt as _,
+    os::{fd::AsFd, unix::ffi::OsStringExt as _},
     path::{Path, PathBuf},
 };
 
@@ -142,6 +147,30 @@ fn visible(all: Vec<Mount>) -> Vec<Mount> {
     visible
 }
 
+impl<Fd: AsFd> Proc<Fd> {
+    /// The device of the file system that a file of this process lies on, which is not always that
+    /// of the file (`s_dev` of `linux/fs.h`).
+    ///
+    /// # Errors
+    ///
+    /// As of [`Proc::text`]; `ENOENT` for a mount that this process has none of.
+    pub fn device_of(&self, file: impl AsFd) -> Result<(u32, u32)> {
+        let mount = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
+        if mount.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
+            return Err(Errno::OPNOTSUPP);
+        }
+        device_of(&self.text("self/mountinfo")?, mount.stx_mnt_id).ok_or(Errno::NOENT)
+    }
+}
+
+fn device_of(mountinfo: &str, mount: u64) -> Option<(u32, u32)> {
+    let mut lines = mountinfo.lines().map(|line| line.split(' '));
+    let mut found =
+        lines.find_map(|mut words| (words.next()?.parse() == Ok(mount)).then_some(words))?;
+    let (major, minor) = found.nth(1)?.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 fn is_distant(kind: &[u8]) -> bool {
     // `fuse.sshfs`, `nfs4`.
     let kind = kind.split(|byte| *byte == b'.').next().unwrap_or_default();
@@ -219,6 +248,19 @@ mod tests {
         expected.sort();
         // Of `/data/x` on the first disk nothing shows: another one lies above it.
         assert_eq!(Mounts::parse(text).twice(), expected);
+    }
+
+    #[test]
+    fn a_file_system_is_told_by_the_mount() {
+        let text = "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+            22 20 0:40 /@home /data rw - btrfs /dev/sdb rw";
+        assert_eq!(device_of(text, 22), Some((0, 40)));
+        assert_eq!(device_of(text, 2), None);
+        let proc = Proc::open().unwrap();
+        let here = std::fs::File::open("/proc").unwrap();
+        let device = rustix::fs::fstat(&here).unwrap().st_dev;
+        let device = (rustix::fs::major(device), rustix::fs::minor(device));
+        assert_eq!(proc.device_of(&here), Ok(device));
     }
 
     #[test]

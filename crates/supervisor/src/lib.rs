@@ -55,6 +55,7 @@ mod standby;
 mod stop;
 mod sys;
 mod targets;
+mod witness;
 
 pub use answer::{Answer, CallResult};
 pub use caller::Caller;
@@ -84,3 +85,4 @@ pub use sys::{
     ptrace, socket, thread,
 };
 pub use targets::Targets;
+pub use witness::{Witness, Witnesses};

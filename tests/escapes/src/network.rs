@@ -17,6 +17,7 @@ use std::{
         unix::{fs::PermissionsExt, net},
     },
     process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -28,12 +29,14 @@ pub(crate) const CASES: &[Case] = cases![
     reaching_the_name_of_its_own_by_another_type,
     passing_for_a_service_outside_by_a_socket_that_nobody_finds,
     connecting_to_a_file_in_the_place_of_its_own,
+    connecting_to_a_service_that_starts_where_it_binds,
     sending_to_an_address_of_no_family,
     setting_options_that_lead_elsewhere,
     asking_by_netlink,
     reaching_servers_of_the_machine_on_loopback,
     reaching_by_no_address_in_particular,
     connecting_to_a_port_that_was_its_own,
+    waiting_for_a_port_that_becomes_anothers,
     sending_by_sockets_that_were_handed_in,
     sending_packets_in_the_name_of_the_monitor,
 ];
@@ -134,12 +137,22 @@ fn reaching_by_no_address_in_particular(stage: &Stage) {
 /// them.
 fn connecting_to_a_port_that_was_its_own(stage: &Stage) {
     let profile = stage.profile("[network]\nconnect = [\"192.0.2.1:9\"]\nloopback = \"own\"");
-    for way in ["close", "shutdown"] {
+    take_over(stage, &profile, "own_port", &["close", "shutdown"]);
+}
+
+fn waiting_for_a_port_that_becomes_anothers(stage: &Stage) {
+    let profile = stage.profile("[network]\nconnect = [\"192.0.2.1:9\"]\nloopback = \"own\"");
+    take_over(stage, &profile, "waiting_connect", &["shutdown", "again", "signal"]);
+}
+
+/// Takes the port that an attack has let go of, each in one of these ways.
+fn take_over(stage: &Stage, profile: &str, attack: &str, ways: &[&str]) {
+    for way in ways {
         let [port, taken] =
             ["port", "taken"].map(|name| stage.work().join(format!("{way}-{name}")));
         let words = [&port, &taken].map(|path| path.to_str().expect("UTF-8").to_owned());
-        let call = stage.call(&profile);
-        let mut command = stage.command(call, "own_port", &[way, &words[0], &words[1]]);
+        let call = stage.call(profile);
+        let mut command = stage.command(call, attack, &[way, &words[0], &words[1]]);
         let attack = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let attack = attack.expect("start `dewar`");
         let listener = taken_over(&port);
@@ -218,6 +231,44 @@ fn connecting_to_a_file_in_the_place_of_its_own(stage: &Stage) {
     });
     listener.set_nonblocking(true).expect("not to wait");
     assert!(listener.accept().is_err(), "the attack has connected");
+}
+
+/// A service of the same user, in a directory that the run may write, starts over and over.
+fn connecting_to_a_service_that_starts_where_it_binds(stage: &Stage) {
+    let profile = stage.profile(ONE_PORT);
+    let path = stage.work().join("sock");
+    for name in ["sock", "led/sock"] {
+        let ends = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let service = scope.spawn(|| {
+                while !ends.load(Ordering::Relaxed) {
+                    serve_for_a_moment(stage, &path);
+                }
+            });
+            let attack = stage.command(stage.call(&profile), "started_meanwhile", &[name, "5"]);
+            let output = { attack }.output();
+            ends.store(true, Ordering::Relaxed);
+            service.join().expect("the service");
+            held(&output.expect("start `dewar`"));
+        });
+    }
+}
+
+/// Puts its socket there, as services do when they start, and says something to whoever connects.
+fn serve_for_a_moment(stage: &Stage, path: &std::path::Path) {
+    let new = path.with_extension("new");
+    let listener = net::UnixListener::bind(&new).expect("listen");
+    stage.give(&new);
+    std::fs::rename(new, path).expect("take the name");
+    listener.set_nonblocking(true).expect("not to wait");
+    for _ in 0..8 {
+        std::thread::sleep(Duration::from_millis(5));
+        if let Ok((mut connection, _)) = listener.accept() {
+            let _ = std::io::Write::write_all(&mut connection, b"secret");
+        }
+    }
+    let _ = std::fs::remove_file(path);
+    std::thread::sleep(Duration::from_millis(20));
 }
 
 /// With a port, the sandbox shares the abstract names with the outside.

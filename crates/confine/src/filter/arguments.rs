@@ -57,6 +57,7 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::sendmsg, Rule { tests: vec![fast_open(2)], otherwise: sends }),
         (Sysno::sendmmsg, Rule { tests: vec![fast_open(3)], otherwise: sends }),
         (Sysno::setsockopt, options(traps.own_ports)),
+        (Sysno::shutdown, if traps.own_ports { Notify } else { Allow }.into()),
         (Sysno::prlimit64, limits()),
         (Sysno::setrlimit, when(&[mark(0)], EPERM, Allow)),
         (Sysno::sched_setparam, tunes()),

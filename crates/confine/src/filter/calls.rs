@@ -130,7 +130,6 @@ pub(super) const RUNS: &[Group] = {
                 recvfrom,
                 recvmsg,
                 recvmmsg,
-                shutdown,
                 getsockname,
                 getpeername,
                 getsockopt,

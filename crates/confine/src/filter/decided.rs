@@ -170,10 +170,10 @@ const EXECS: &[Sysno] = {
     &[execve, execveat]
 };
 
-/// They make a socket, name it, or send to an address.
+/// They make a socket, name it, or send to an address; or have one stop to listen.
 const SOCKETS: &[Sysno] = {
     use Sysno::*;
-    &[connect, bind, socket, socketpair, listen, sendto, sendmsg, sendmmsg, setsockopt]
+    &[connect, bind, socket, socketpair, listen, sendto, sendmsg, sendmmsg, setsockopt, shutdown]
 };
 
 /// Calls that only look at a name: decided where something is hidden.

@@ -129,6 +129,13 @@ const ROWS: &[Row] = {
                 grant: each send is.",
         },
         Row {
+            calls: &[shutdown],
+            looked_at: "none",
+            source: "net/socket.c, net/ipv4/af_inet.c (inet_shutdown), net/unix/af_unix.c (unix_shutdown)",
+            why: "It ends what the socket sends or receives. Runs where no port can be the run's own: a socket that is to \
+                listen while a connect to it is under way could be had to stop by it.",
+        },
+        Row {
             calls: &[listen],
             looked_at: "none",
             source: "net/socket.c, net/ipv4/inet_connection_sock.c, net/unix/af_unix.c (unix_listen, unix_autobind)",

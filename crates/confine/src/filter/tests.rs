@@ -215,6 +215,15 @@ fn no_ports_are_shared_where_they_can_be_the_runs_own() {
 }
 
 #[test]
+fn no_socket_stops_to_listen_undecided_where_ports_can_be_the_runs_own() {
+    let own = Traps { own_ports: true, ..LOOSE };
+    for how in [libc::SHUT_RD, libc::SHUT_WR, libc::SHUT_RDWR] {
+        assert_eq!(ask(own, Sysno::shutdown, &[3, how as u64]), NOTIFY);
+        assert_eq!(ask(LOOSE, Sysno::shutdown, &[3, how as u64]), ALLOW);
+    }
+}
+
+#[test]
 fn options_run_that_lead_packets_nowhere_else() {
     use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET};
     let ask = |level: i32, name: i32| {

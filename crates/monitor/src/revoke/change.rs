@@ -240,7 +240,12 @@ impl PolicyTransition<'_> {
         }
         let proc = &self.gate.state.targets.tree.proc;
         let (mut done, mut rest) = (Vec::<(Finding, Result<Action>)>::new(), Vec::new());
+        let connects = &self.gate.sockets.endpoints.ports.connects;
         for finding in findings {
+            // What it is to listen for while it is under way has to end first.
+            let listener =
+                finding.socket.as_ref().filter(|_| matches!(finding.held, Held::Listener(_)));
+            let _ending = listener.map(|listener| connects.end_all(listener));
             let ended = finding.socket.as_ref().map(|socket| match finding.held {
                 Held::InFlight(_) => flight::empty(proc, socket.as_fd()).map(|()| Action::ShutDown),
                 _ => flight::end_connection(proc, socket).map(|ended| match ended {

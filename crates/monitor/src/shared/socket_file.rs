@@ -77,36 +77,52 @@ impl<'a> SocketFiles<'a> {
         Ok((held, seen))
     }
 
-    /// Has `bind` make a socket at `path`, if `asker` may; what was made, unless somebody has put
-    /// another one there meanwhile.
+    /// Has `bind` make a socket at `path`, if `asker` may; what was made, unless that is not
+    /// certain: somebody else can have put another one there meanwhile, and the path can have led
+    /// elsewhere. `is_it` says whether a file is the one that the socket is bound to; where nobody
+    /// can tell, there is none.
     pub(crate) fn make(
         self,
         asker: Asker<'a>,
         path: &Path,
         bind: impl FnOnce(Way<'_>) -> Result<()>,
+        is_it: Option<impl Fn(&OwnedFd, &Status) -> bool>,
     ) -> Result<Option<(Status, OwnedFd)>> {
         let asker = FileAsker { asker, files: self.files, claims: self.claims };
         let name = Name { dirfd: libc::AT_FDCWD, path, follow: false };
         let WalkedPath { entry, object, .. } = walk(asker.caller, name)?;
         let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
         let sid = allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
-        let before = supervisor::clock::last_tick();
         let parent_path = path_of(&asker.state.targets.tree, &parent)?;
-        // Led elsewhere below the directory, it would be what was not decided.
-        let may_be_led = path.as_os_str() != name
-            && (is_part(&name) || !asker.labels().is_even_below(&parent_path))
-            && !asker.files.paths.is_fixed_way(asker.state, path);
+        let is_plain = path.as_os_str() == name;
+        // Led elsewhere below the directory, it would be what was not decided, or nobody could tell
+        // which file it is.
+        let must_lie_there =
+            is_it.is_none() || is_part(&name) || !asker.labels().is_even_below(&parent_path);
+        let may_be_led =
+            must_lie_there && !is_plain && !asker.files.paths.is_fixed_way(asker.state, path);
+        let witness = is_it.is_none().then(|| asker.witness(&parent));
         if may_be_led {
             let directory = asker.state.on_behalf.fs_state.path_of(&parent);
             let fixed = [directory.as_bytes(), b"/", name.as_bytes()].concat();
             asker.with_umask(|| bind(Way::Fixed(fixed)))?;
+        } else if is_plain {
+            // Another thread can have left it for another directory since.
+            asker.in_directory(&parent, || bind(Way::Below(&parent)))?;
         } else {
             asker.in_cwd(|| bind(Way::Below(&parent)))?;
         }
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = rustix::fs::openat(&parent, &name, flags, Mode::empty())?;
+        let made = match witness {
+            Some(witness) => witness.and_then(|it| it.made(&parent, &name)),
+            None => {
+                let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                rustix::fs::openat(&parent, &name, flags, Mode::empty()).map(Some)
+            }
+        };
+        let Ok(Some(made)) = made else { return Ok(None) };
         let status = Status::of(made.as_fd())?;
-        if status.kind != FileType::Socket || status.is_older_than(before) {
+        let is_it = is_it.is_none_or(|is_it| is_it(&made, &status));
+        if status.kind != FileType::Socket || !is_it {
             return Ok(None);
         }
         asker.labels().created(&status, FileRef::Fd(made.as_fd()), sid);

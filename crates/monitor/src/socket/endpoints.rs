@@ -17,7 +17,7 @@ use std::{
 pub(crate) struct Endpoints {
     networks: ArcSwap<Networks>,
     pub(super) own: OwnNames,
-    pub(super) ports: OwnPorts,
+    pub(crate) ports: OwnPorts,
     decided: Mutex<Decided>,
 }
 

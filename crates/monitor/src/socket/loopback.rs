@@ -37,7 +37,7 @@ impl SocketManager {
             }
             let Some(held) = socket.find((state, self.kept.as_ref())) else { continue };
             let own = OwnPort { owner: socket.owner, socket: held, at };
-            if own.listens() && bound_at(&own.socket) == Some(at) {
+            if own.is_there() {
                 self.endpoints.ports.add(at, Port { socket, serves });
                 return Some(own);
             }
@@ -45,11 +45,16 @@ impl SocketManager {
         None
     }
 
-    /// Whether a socket has a port of the sandbox's own.
-    pub(super) fn has_own_port(&self, socket: &OwnedFd) -> bool {
+    /// The port of the sandbox's own that a socket has, or had before it was shut down.
+    pub(super) fn port_of(&self, socket: &OwnedFd) -> Option<Port> {
         let cookie = sockopt::socket_cookie(socket);
         let port = bound_at(socket).and_then(|at| self.endpoints.ports.known(at));
-        port.is_some_and(|port| cookie == Ok(port.socket.cookie))
+        port.filter(|port| cookie == Ok(port.socket.cookie))
+    }
+
+    /// Whether a socket has a port of the sandbox's own.
+    pub(super) fn has_own_port(&self, socket: &OwnedFd) -> bool {
+        self.port_of(socket).is_some()
     }
 }
 

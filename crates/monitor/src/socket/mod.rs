@@ -5,6 +5,7 @@
 mod asker;
 mod caller_socket;
 mod class;
+mod connects;
 mod control;
 mod create;
 mod diag;
@@ -33,9 +34,10 @@ use mediation::{
 };
 use names::take_port;
 use peers::Peer;
+use ports::bound_at;
 use rustix::{
     io::Errno,
-    net::{SocketType, sockopt::socket_type},
+    net::{Shutdown, SocketType, sockopt::socket_type},
 };
 use std::{net::SocketAddr, os::fd::AsFd};
 use supervisor::{address::Kind, flight};
@@ -58,6 +60,7 @@ decides! { pub(crate) asker: SocketAsker<'_>,
     sendmsg => message::sendmsg(asker),
     sendmmsg => message::sendmmsg(asker),
     setsockopt => options::set(asker),
+    shutdown => shutdown(asker),
 }
 
 fn connect(asker: SocketAsker<'_>) -> CallResult {
@@ -80,13 +83,11 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
     let begin = |peer| peers.begin(&asker.state.targets.tree, &socket.fd, peer);
     let connecting = target.peer.clone().map(begin).transpose()?;
     let connect = || supervisor::socket::connect(socket.fd.as_fd(), target.bytes(&address));
-    let mut connected = asker.wait(connect);
-    if let Some(own) = &target.port {
-        let ended = connected.as_ref().map(drop).map_err(|errno| *errno);
-        if let Err(errno) = own.reached(*asker, &socket.fd, ended) {
-            connected = Err(errno);
-        }
-    }
+    let to_own = (*asker, &asker.sockets.endpoints.ports.connects);
+    let connected = match &target.port {
+        Some(own) => asker.wait(|| own.connect(to_own, &socket.fd, connect)),
+        None => asker.wait(connect),
+    };
     if let Some(connecting) = connecting {
         peers.end(&connecting, connected.is_ok());
     }
@@ -117,6 +118,30 @@ fn bind(asker: SocketAsker<'_>) -> CallResult {
     Ok(Answer::Return(0))
 }
 
+/// It comes here only where ports can be the run's own: a socket that listens at one stops when no
+/// connect to it is under way any more.
+fn shutdown(asker: SocketAsker<'_>) -> CallResult {
+    let fd = asker.caller.int(0);
+    if let Some(kept) = &asker.sockets.kept
+        && kept.of(*asker, fd)?.is_none()
+    {
+        // One that listens at a port of the run's own is kept, and there is no way to this one.
+        return Ok(Answer::Continue);
+    }
+    let socket = Socket::of(asker, fd)?;
+    let how = match asker.caller.int(1) {
+        libc::SHUT_RD => Shutdown::Read,
+        libc::SHUT_WR => Shutdown::Write,
+        libc::SHUT_RDWR => Shutdown::Both,
+        _ => return Err(Errno::INVAL),
+    };
+    let ports = &asker.sockets.endpoints.ports;
+    let stops = socket.class == Class::TcpSocket && how != Shutdown::Write;
+    let _ending = stops.then(|| ports.connects.end_all(&socket.fd)).transpose()?;
+    rustix::net::shutdown(&socket.fd, how)?;
+    Ok(Answer::Return(0))
+}
+
 /// A socket that has no port yet gets one here, so this is a bind to whatever the kernel chooses.
 fn listen(asker: SocketAsker<'_>) -> CallResult {
     let socket = Socket::of(asker, asker.caller.int(0))?;
@@ -127,7 +152,12 @@ fn listen(asker: SocketAsker<'_>) -> CallResult {
     let object = || "a socket to listen at".to_owned();
     allow(asker, socket.class, asker.ssid, perm::socket::LISTEN, &object)?;
     names::listen(asker, &socket)?;
+    let own = asker.sockets.port_of(&socket.fd);
     rustix::net::listen(&socket.fd, asker.caller.int(1))?;
+    // One that was shut down can have another port by now.
+    if let Some((at, port)) = bound_at(&socket.fd).zip(own) {
+        asker.sockets.endpoints.ports.add(at, port);
+    }
     if socket.class == Class::TcpSocket
         && let Ok(own) = rustix::net::getsockname(&socket.fd).and_then(SocketAddr::try_from)
     {

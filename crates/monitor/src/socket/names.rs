@@ -15,6 +15,7 @@ use crate::shared::Way;
 use audit::Refusal;
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
+use inode_labels::Status;
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
@@ -340,7 +341,10 @@ fn bind_file(
         // getsockname(2) will tell this path.
         Way::Fixed(path) => supervisor::socket::bind(socket.fd.as_fd(), &unix_bytes(&path)?),
     };
-    if let Some((status, made)) = asker.files.make(*asker, path, bind)? {
+    let proc = &asker.state.targets.tree.proc;
+    let is_it = |file: &OwnedFd, status: &Status| own.has_bound(&known, proc, (file, status));
+    let is_it = own.files_are_told().then_some(is_it);
+    if let Some((status, made)) = asker.files.make(*asker, path, bind, is_it)? {
         own.add_file(status.file_number(), known, made);
     }
     Ok(())

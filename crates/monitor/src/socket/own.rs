@@ -7,9 +7,9 @@
 
 use super::{diag::UnixDiag, kept::KeptSockets};
 use flask::Sid;
-use inode_labels::FileNumber;
+use inode_labels::{FileNumber, Status};
 use mediation::{call::Asker, state::MonitorState};
-use proc::socket_number;
+use proc::{Proc, socket_number};
 use rustix::{
     io::{Errno, Result},
     net::{
@@ -169,6 +169,27 @@ impl OwnNames {
             Ok(is_there) => !is_there,
             Err(_) => has_no_name(file),
         })
+    }
+
+    /// Whether the kernel tells which file a socket is bound to.
+    pub(super) fn files_are_told(&self) -> bool {
+        self.diag.tells()
+    }
+
+    /// Whether a socket is bound to this file; no in doubt.
+    pub(super) fn has_bound(
+        &self,
+        socket: &BoundSocket,
+        proc: &Proc,
+        (file, status): (&OwnedFd, &Status),
+    ) -> bool {
+        let Ok(Some((device, number))) = self.diag.file(socket.inode, socket.cookie) else {
+            return false;
+        };
+        // Some file systems name others as the devices of their files (subvolumes of btrfs; layers
+        // of an overlay), and only the list of mounts has their own.
+        let is_on = || status.device == device || proc.device_of(file) == Ok(device);
+        number == status.number as u32 && is_on()
     }
 
     /// The sandbox has bound this file.

@@ -3,10 +3,14 @@
 //!
 //! A port is known by the socket that has it. While that listens and is held, nobody else listens
 //! at its address and port: `SO_REUSEPORT`, by which sockets share one, is refused to the TCP
-//! sockets of such a run (`options.rs`). Whether it still listens is looked at again once a connect
-//! has come to an end. A server that would listen at every interface listens at the loopback alone.
+//! sockets of such a run (`options.rs`). It listens as long as a connect to it is under way
+//! (`connects.rs`), and what has not come to an end with the call is ended. A server that would
+//! listen at every interface listens at the loopback alone.
 
-use super::own::BoundSocket;
+use super::{
+    connects::{Connects, SYN_SENT},
+    own::BoundSocket,
+};
 use flask::Sid;
 use mediation::call::Asker;
 use rustix::{
@@ -22,15 +26,20 @@ use std::{
 };
 use supervisor::{closing::Duplicate, flight, socket::tcp_state};
 
-/// `TCP_ESTABLISHED` of `net/tcp_states.h`.
-const ESTABLISHED: u8 = 1;
+/// `TCP_ESTABLISHED`, `TCP_FIN_WAIT1`, `TCP_FIN_WAIT2` and `TCP_CLOSE_WAIT` of `net/tcp_states.h`:
+/// it was connected.
+const CONNECTED: [u8; 4] = [1, 4, 5, 8];
 /// How long a connect may take whose caller does not wait: one to a listener whose queue is full
 /// goes on trying, and whom it would reach then, nobody has decided.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The ports of the sandbox's own, by the address at which they are bound.
+/// The ports of the sandbox's own.
 #[derive(Debug, Default)]
-pub(crate) struct OwnPorts(Mutex<HashMap<(IpAddr, u16), Port>>);
+pub(crate) struct OwnPorts {
+    /// By the address at which they are bound.
+    bound: Mutex<HashMap<(IpAddr, u16), Port>>,
+    pub(crate) connects: Connects,
+}
 
 /// A port, and who has it.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +94,7 @@ impl OwnPorts {
     }
 
     fn ports(&self) -> MutexGuard<'_, HashMap<(IpAddr, u16), Port>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,25 +108,50 @@ impl OwnPort {
         sockopt::socket_acceptconn(&self.socket) == Ok(true)
     }
 
+    /// Whether it listens where it did when it was found.
+    pub(super) fn is_there(&self) -> bool {
+        self.listens() && bound_at(&self.socket) == Some(self.at)
+    }
+
+    /// Has `connect` connect `socket` to it; nothing of that goes on afterwards.
+    pub(super) fn connect(
+        &self,
+        (asker, connects): (Asker<'_>, &Connects),
+        socket: &OwnedFd,
+        connect: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        let _under_way = connects.begin(&self.socket, socket)?;
+        if !self.is_there() {
+            return Err(Errno::CONNREFUSED);
+        }
+        self.reached(asker, socket, connect())
+    }
+
     /// What is to be said of a connect to it that has `ended`, and that `socket` made: an error
     /// where it may have reached somebody else, or may reach somebody else later.
-    pub(super) fn reached(
-        &self,
-        asker: Asker<'_>,
-        socket: &OwnedFd,
-        ended: Result<()>,
-    ) -> Result<()> {
+    fn reached(&self, asker: Asker<'_>, socket: &OwnedFd, ended: Result<()>) -> Result<()> {
+        if ended == Err(Errno::ALREADY) {
+            // The call that has begun it looks after it.
+            return ended;
+        }
         let is_under_way = ended == Err(Errno::INPROGRESS);
         if is_under_way {
             let mut events = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::OUT)];
             let _ = poll(&mut events, Some(&PATIENCE));
         }
-        let state = tcp_state(socket.as_fd())?;
-        if (ended.is_ok() || is_under_way) && (state != ESTABLISHED || !self.listens()) {
+        let state = tcp_state(socket.as_fd());
+        let may_be_connected = ended.is_ok() || is_under_way;
+        let is_connected = state.is_ok_and(|state| CONNECTED.contains(&state)) && self.is_there();
+        // Also what a signal has ended: the kernel would go on sending.
+        if may_be_connected && !is_connected || state == Ok(SYN_SENT) {
             let _ = flight::end_connection(&asker.state.targets.tree.proc, socket);
-            return Err(Errno::CONNREFUSED);
         }
-        ended
+        match ended {
+            Ok(()) | Err(Errno::INPROGRESS) if !is_connected => Err(Errno::CONNREFUSED),
+            // The listener is about to stop.
+            Err(Errno::CONNRESET | Errno::CONNABORTED) => Err(Errno::CONNREFUSED),
+            ended => ended,
+        }
     }
 }
 
