@@ -42,9 +42,9 @@ While it learns, the command may do nearly everything that you may, and reach ev
 from what you would start without Dewar. What stays denied meanwhile: what the base profile
 or `workspace` hides or denies, files whose names say that they are secrets, what was not
 looked through for those, changing the system, devices, abstract sockets, names that programs
-outside trust (hooks, settings of editors), and whatever gdb, strace and their like start, as each
-exec is looked at: learn from the command without them. None of it is ever in the profile; of what
-looks like a secret, what was there by then.
+outside trust (hooks, settings of editors), and whatever gdb, strace and their like start, as
+each exec is looked at: learn from the command without them. None of it is ever in the
+profile; of what looks like a secret, what was there by then.
 
 Exit status: the command's; 2 for wrong use, 125 if Dewar failed to set up or to write.";
 

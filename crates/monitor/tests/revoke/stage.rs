@@ -132,6 +132,10 @@ impl Stage {
     /// Runs a script that calls `change()` once, first under the profile `workspace` with the lines
     /// `before`, then with the lines `after`.
     pub(crate) fn change(&self, (before, after): (&str, &str), mode: &str, script: &str) -> Ran {
+        // What a change before has left would be taken for this one's.
+        for name in ["ready", "changed", "receipt.json"] {
+            let _ = std::fs::remove_file(self.path().join(name));
+        }
         for (name, lines) in [("before.toml", before), ("after.toml", after)] {
             self.file(name, &format!("extends = 'workspace'\n{lines}"));
         }
