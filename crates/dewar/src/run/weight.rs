@@ -11,7 +11,7 @@ const MEMORIES: [(&str, &[&str]); 10] = [
     ("fish", &[".config/fish", ".local/share/fish", ".bash_history"]),
     ("vim", &[".viminfo"]),
     ("nano", &[".local/share/nano"]),
-    ("sqlite3", &[".sqlite_history"]),
+    ("sqlite", &[".sqlite_history"]),
     ("python", &[".python_history"]),
     ("top", &[".config/procps"]),
     ("jshell", &[".java/.userPrefs"]),
