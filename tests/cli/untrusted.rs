@@ -357,13 +357,13 @@ fn what_is_changed_is_what_was_trusted_however_fast_it_is_changed() {
 #[test]
 fn no_text_of_a_profile_looks_like_a_line_of_dewars() {
     let home = Home::new();
-    let spoof = format!("ok{}  may not use the network", " ".repeat(70));
+    let spoof = format!("ok{}  may not use the network", " ".repeat(10));
     home.write(
         "repo/dewar.toml",
         &format!("description = '{spoof}'\n[env]\nset = {{ A = '{spoof}' }}\n[files]\nread = ['/srv/{spoof}']\n"),
     );
     let said = home.say(&["trust"]);
-    assert_eq!(said.out.matches("\\u0020").count(), 3 * 72, "{}", said.out);
+    assert_eq!(said.out.matches("\\u0020").count(), 3 * 12, "{}", said.out);
     assert!(!said.out.contains("   "), "{}", said.out);
 }
 

@@ -194,7 +194,13 @@ fn endpoint(rule: &EndpointGrant) -> String {
     };
     let because = rule.unresolved.as_ref();
     let because = because.map_or(String::new(), |error| format!(" (no address: {error})"));
-    format!("{}:{ports}/{}{because}", rule.host, rule.protocol)
+    // As profiles write addresses of IPv6.
+    let host = match rule.host.split_once('/') {
+        _ if !rule.host.contains(':') => rule.host.clone(),
+        Some((address, length)) => format!("[{address}]/{length}"),
+        None => format!("[{}]", rule.host),
+    };
+    format!("{host}:{ports}/{}{because}", rule.protocol)
 }
 
 fn environment(text: &mut String, grants: &Grants, layout: Layout) -> std::fmt::Result {
