@@ -184,7 +184,7 @@ pub(crate) struct PlantedDocument {
     pub(crate) path: String,
     /// `new`, `changed` or `refused`.
     pub(crate) state: String,
-    /// `name`, `repository`, `path`, `link` or `setid`.
+    /// `name`, `repository`, `path`, `link`, `unseen` or `setid`.
     pub(crate) kind: String,
     /// Who would execute it.
     pub(crate) runs: String,
