@@ -138,17 +138,20 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
     }
     patterns.sort_by_key(|(pattern, restricts)| (pattern.stem(), *restricts));
     // What restricts all at and below a glob comes just before what another domain is granted at
-    // the same glob: that is about a part of it.
+    // the same glob: that is about a part of it. Not where others are about parts of it, too.
     for at in 0..patterns.len() {
         let (pattern, restricts) = &patterns[at];
-        if !restricts || !pattern.is_glob() {
-            continue;
-        }
-        let top = pattern.clone().with_nothing_below();
-        let ties = patterns[..at].iter().rev();
-        let ties = ties.take_while(|(other, _)| other.stem() == top.stem());
-        if let Some(back) = ties.map(|(other, _)| other).position(|other| *other == top) {
-            patterns[at - 1 - back..=at].rotate_right(1);
+        let top =
+            pattern.regex().strip_suffix("(/.*)?").filter(|_| *restricts && pattern.is_glob());
+        let Some(top) = top.filter(|top| seen.contains_key(top)) else { continue };
+        let ties = patterns[..at].iter().map(|(other, _)| other).rev();
+        let ties = ties.take_while(|other| other.stem() == pattern.stem());
+        let apart = ties.clone().take_while(|other| {
+            other.regex() != top && pattern.common(other).is_ok_and(|parts| parts.is_empty())
+        });
+        let apart = apart.count();
+        if ties.clone().nth(apart).is_some_and(|other| other.regex() == top) {
+            patterns[at - 1 - apart..=at].rotate_right(1);
         }
     }
     let node = |(pattern, _): &(Pattern, bool)| Node {
