@@ -5,12 +5,11 @@ use super::{
     attribute::granted_mode,
     entry::{
         allow_entry, allow_new, allow_removal, entry_path, is_reserved, note_entry, note_link,
-        note_removal, taken,
+        taken,
     },
     missing_name::{MissingName, New},
     object::Seen,
     place::place_of,
-    removal::Removed,
 };
 use flask::{AccessVector, Class, Sid, perm};
 use inode_labels::{FileRef, Status};
@@ -121,7 +120,12 @@ impl NameChange<'_> {
         }
     }
 
-    fn entry_of(&self, place: (i32, &Path), root: Errno, new: New) -> Result<NamedEntry> {
+    pub(super) fn entry_of(
+        &self,
+        place: (i32, &Path),
+        root: Errno,
+        new: New,
+    ) -> Result<NamedEntry> {
         self.possible(place, new)?.into_entry().ok_or(root)?.of_caller(self.asker)
     }
 
@@ -232,39 +236,6 @@ impl NameChange<'_> {
         })
     }
 
-    /// Decides what has the name, and removes it if that still has it.
-    pub(super) fn remove_once(&self, place: (i32, usize), directory: bool) -> Result<Removed> {
-        let path = self.asker.caller.path(place.1)?;
-        let root = if directory { irremovable(&path) } else { Errno::ISDIR };
-        let entry = self.entry_of((place.0, &path), root, New::No)?;
-        let name = Name { dirfd: place.0, path: &path, follow: false };
-        let missing_name = MissingName { name, requested: perm::file::UNLINK, new: New::No };
-        let missing = || missing_name.ended(self.asker, Errno::NOENT).errno;
-        let object = entry.object.as_ref().ok_or_else(missing)?;
-        let seen = Seen::of(*self.asker, object.as_fd())?;
-        let visible = || seen.grants(*self.asker, perm::file::GETATTR);
-        // The slash at the end is looked at before who may remove it.
-        match (directory, entry.wants_dir, seen.class) {
-            (false, true, Class::Dir) if visible() => return Err(Errno::ISDIR),
-            (false, true, class) if class != Class::Dir => return Err(Errno::NOTDIR),
-            _ => {}
-        }
-        if self.is_own_descriptor(&entry)? {
-            return Err(if directory { Errno::NOTDIR } else { Errno::PERM });
-        }
-        if directory && seen.class != Class::Dir && visible() && self.changes(&entry) {
-            return Err(Errno::NOTDIR);
-        }
-        self.leave_directory(&entry, &seen)?;
-        seen.allow(*self.asker, removal(seen.class), object)?;
-        let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        let removed = self.unlink(&entry, &seen, flags)?;
-        if removed == Removed::Gone {
-            note_removal(self.asker, &entry.parent, &entry.name);
-        }
-        Ok(removed)
-    }
-
     /// Whether an entry would lie in `/proc`, where nobody makes any.
     pub(super) fn is_in_proc(&self, entry: &NamedEntry) -> Result<bool> {
         self.asker.state.targets.tree.is_proc(entry.parent.as_fd())
@@ -279,7 +250,7 @@ impl NameChange<'_> {
 
     /// Whether the kernel lets the caller change the names in a directory, which it looks at before
     /// what they name.
-    fn changes(&self, entry: &NamedEntry) -> bool {
+    pub(super) fn changes(&self, entry: &NamedEntry) -> bool {
         let number = std::os::fd::AsRawFd::as_raw_fd(&entry.parent).to_string();
         let access = Access::WRITE_OK | Access::EXEC_OK;
         let own_fds = &self.asker.state.targets.tree.own_fds;
@@ -372,19 +343,8 @@ pub(super) fn removal(class: Class) -> AccessVector {
     if class == Class::Dir { perm::dir::RMDIR } else { perm::file::UNLINK }
 }
 
-/// Why a directory that a path names by `.`, `..` or `/` is not removed.
-fn irremovable(path: &Path) -> Errno {
-    use std::os::unix::ffi::OsStrExt;
-    let path = without_slashes(path);
-    match path.as_os_str().as_bytes().rsplit(|byte| *byte == b'/').next() {
-        Some(b"..") => Errno::NOTEMPTY,
-        Some(b"") => Errno::BUSY,
-        _ => Errno::INVAL,
-    }
-}
-
 /// `path` without slashes at its end, unless it is nothing else.
-fn without_slashes(path: &Path) -> std::path::PathBuf {
+pub(super) fn without_slashes(path: &Path) -> std::path::PathBuf {
     use std::os::unix::ffi::OsStrExt;
     let bytes = path.as_os_str().as_bytes();
     let end =

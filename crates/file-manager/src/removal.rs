@@ -7,14 +7,15 @@
 
 use super::{
     FileAsker,
-    change::{NameChange, NamedEntry, removal},
-    entry::entry_path,
+    change::{NameChange, NamedEntry, removal, without_slashes},
+    entry::{entry_path, note_removal},
+    missing_name::{MissingName, New},
     object::Seen,
 };
 use audit::Refusal;
 use avc::Hint;
 use confine::file_kind;
-use flask::Question;
+use flask::{Class, Question, perm};
 use inode_labels::Status;
 use mediation::call::{Answer, CallResult};
 use proc::path_of;
@@ -26,11 +27,13 @@ use rustix::{
 use std::{
     ffi::OsString,
     os::fd::{AsFd, OwnedFd},
+    path::Path,
 };
+use supervisor::Name;
 
 /// What became of a name that was to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Removed {
+enum Removed {
     Gone,
     /// It names another object by now.
     IsAnother,
@@ -49,13 +52,41 @@ impl NameChange<'_> {
         Err(Errno::BUSY)
     }
 
+    /// Decides what has the name, and removes it if that still has it.
+    fn remove_once(&self, place: (i32, usize), directory: bool) -> Result<Removed> {
+        let path = self.asker.caller.path(place.1)?;
+        let root = if directory { irremovable(&path) } else { Errno::ISDIR };
+        let entry = self.entry_of((place.0, &path), root, New::No)?;
+        let name = Name { dirfd: place.0, path: &path, follow: false };
+        let missing_name = MissingName { name, requested: perm::file::UNLINK, new: New::No };
+        let missing = || missing_name.ended(self.asker, Errno::NOENT).errno;
+        let object = entry.object.as_ref().ok_or_else(missing)?;
+        let seen = Seen::of(*self.asker, object.as_fd())?;
+        let visible = || seen.grants(*self.asker, perm::file::GETATTR);
+        // The slash at the end is looked at before who may remove it.
+        match (directory, entry.wants_dir, seen.class) {
+            (false, true, Class::Dir) if visible() => return Err(Errno::ISDIR),
+            (false, true, class) if class != Class::Dir => return Err(Errno::NOTDIR),
+            _ => {}
+        }
+        if self.is_own_descriptor(&entry)? {
+            return Err(if directory { Errno::NOTDIR } else { Errno::PERM });
+        }
+        if directory && seen.class != Class::Dir && visible() && self.changes(&entry) {
+            return Err(Errno::NOTDIR);
+        }
+        self.leave_directory(&entry, &seen)?;
+        seen.allow(*self.asker, removal(seen.class), object)?;
+        let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let removed = self.unlink(&entry, &seen, flags)?;
+        if removed == Removed::Gone {
+            note_removal(self.asker, &entry.parent, &entry.name);
+        }
+        Ok(removed)
+    }
+
     /// Removes `entry`, which was decided as the object `seen`.
-    pub(super) fn unlink(
-        &self,
-        entry: &NamedEntry,
-        seen: &Seen,
-        flags: AtFlags,
-    ) -> Result<Removed> {
+    fn unlink(&self, entry: &NamedEntry, seen: &Seen, flags: AtFlags) -> Result<Removed> {
         if self.may_remove_any(entry, seen) {
             return unlinkat(&entry.parent, &entry.name, flags).map(|()| Removed::Gone);
         }
@@ -86,6 +117,17 @@ impl NameChange<'_> {
         let question = Question { ssid: self.asker.ssid, tsid, tclass: seen.class };
         let files = &self.asker.state.caches.file;
         tsid == seen.label.sid || files.grants(question, removal(seen.class), &Hint::default())
+    }
+}
+
+/// Why a directory that a path names by `.`, `..` or `/` is not removed.
+fn irremovable(path: &Path) -> Errno {
+    use std::os::unix::ffi::OsStrExt;
+    let path = without_slashes(path);
+    match path.as_os_str().as_bytes().rsplit(|byte| *byte == b'/').next() {
+        Some(b"..") => Errno::NOTEMPTY,
+        Some(b"") => Errno::BUSY,
+        _ => Errno::INVAL,
     }
 }
 

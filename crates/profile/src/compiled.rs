@@ -11,7 +11,6 @@ use crate::network::Host;
 use crate::policy::Policy;
 use crate::rights::Rights;
 use crate::source::{Origin, Sources, TextSpan};
-use flask::Protocol;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -87,19 +86,6 @@ pub struct OpenGate {
     pub program: Origin,
     /// What grants writing it.
     pub grant: Origin,
-}
-
-/// Hosts with a range of ports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndpointRule {
-    /// Index into [`Compiled::hosts`].
-    pub host: usize,
-    /// TCP or UDP.
-    pub protocol: Protocol,
-    /// First port, inclusive.
-    pub low: u16,
-    /// Last port, inclusive.
-    pub high: u16,
 }
 
 /// The files of one pattern and what each domain may do with them.

@@ -1,12 +1,25 @@
 //! What a domain of a profile is, for those who start it and who tell of it.
 
-use crate::compiled::EndpointRule;
 use crate::guard::GuardAction;
 use crate::hosts::ResolvedHost;
 use crate::merged::{self, Direction};
 use crate::network::NetworkObject;
 use crate::rights::List;
 use crate::source::Located;
+use flask::Protocol;
+
+/// Hosts with a range of ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointRule {
+    /// Index into [`Compiled::hosts`](crate::Compiled::hosts).
+    pub host: usize,
+    /// TCP or UDP.
+    pub protocol: Protocol,
+    /// First port, inclusive.
+    pub low: u16,
+    /// Last port, inclusive.
+    pub high: u16,
+}
 
 /// A domain.
 #[derive(Clone, Debug)]

@@ -68,11 +68,11 @@ mod variables;
 
 pub use amendment::{AmendedObject, Amendment, AmendmentKind};
 pub use classes::netlink_protocol;
-pub use compiled::{Compiled, EndpointRule, OpenGate, PathRights, PathRule};
+pub use compiled::{Compiled, OpenGate, PathRights, PathRule};
 pub use deputies::{Deputy, deputies, plain, power};
 pub use document::keys;
 pub use documents::Documents;
-pub use domain::Domain;
+pub use domain::{Domain, EndpointRule};
 pub use environment::{Environment, Fate};
 pub use error::{Problem, ProfileError, ProfileErrors};
 pub use guard::{GuardAction, GuardLevel, GuardedName, host_trusted};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// What programs keep of their own in the home, by how their file names begin: without
 /// it they begin anew each time.
-const MEMORIES: [(&str, &[&str]); 10] = [
+const MEMORIES: [(&str, &[&str]); 11] = [
     ("bash", &[".bash_history", ".bashrc", ".bash_profile", ".bash_logout", ".profile"]),
     ("fish", &[".config/fish", ".local/share/fish", ".bash_history"]),
     ("vim", &[".viminfo"]),
@@ -15,8 +15,9 @@ const MEMORIES: [(&str, &[&str]); 10] = [
     ("python", &[".python_history"]),
     ("top", &[".config/procps"]),
     ("jshell", &[".java/.userPrefs"]),
-    // Counters of how it is used.
+    // Counters of how it is used, also by what it starts (`vet`, `compile`).
     ("go", &[".config/go"]),
+    ("", &[".config/go/telemetry"]),
     // Locks, and when each package was used last.
     ("cargo", &[".cargo/.package-cache", ".cargo/.package-cache-mutate", ".cargo/.global-cache"]),
 ];

@@ -5,6 +5,7 @@ use crate::machine;
 use profile::Variables;
 use std::{
     ffi::{OsStr, OsString},
+    os::unix::fs::PermissionsExt as _,
     path::{Component, Path, PathBuf},
 };
 
@@ -65,7 +66,7 @@ impl Named {
         let name = command.first().and_then(|word| word.to_str()).filter(|word| is_plain(word));
         let candidates = name.into_iter().flat_map(|name| {
             let candidates = places.iter().map(|place| directory.join(place).join(name));
-            candidates.filter(|path| path.is_file()).collect::<Vec<_>>()
+            candidates.filter(|path| is_executable(path)).collect::<Vec<_>>()
         });
         let candidates = candidates.collect();
         let path = places.iter().filter(|place| is_elsewhere(place)).cloned().collect();
@@ -106,6 +107,10 @@ impl Named {
         let unseen = self.path.iter().filter(|place| place.symlink_metadata().is_err());
         unseen.cloned().collect()
     }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
 /// Whether an argument may be a line for a shell.
@@ -179,6 +184,8 @@ mod tests {
         for (place, name) in [(&mine, "tool"), (&mine, "both"), (&other, "both")] {
             std::fs::create_dir_all(place).unwrap();
             std::fs::write(place.join(name), "").unwrap();
+            let executable = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(place.join(name), executable).unwrap();
         }
         let path = std::env::join_paths([&mine, &other, &PathBuf::from("/no/such")]).unwrap();
         let variables = Variables { workspace: "/w".into(), ..Variables::default() };

@@ -78,6 +78,7 @@ fn what_an_interactive_program_keeps_of_its_own_is_not_spoken_of_where_it_does_w
     let mut record = RunRecord { variables: Some(variables), ..RunRecord::default() };
     for (program, object, want) in [
         ("/usr/bin/bash", "/home/me/.bash_history", 0),
+        ("/usr/lib/go/pkg/tool/vet", "/home/me/.config/go/telemetry/local/vet.v1.count", 0),
         ("/usr/bin/python3.11", "/home/me/.python_history", 0),
         ("/usr/bin/vim.basic", "/home/me/.viminfo", 0),
         ("/usr/local/go/bin/go", "/home/me/.config/go/telemetry", 0),
