@@ -1,33 +1,34 @@
 //! `dewar allow`: from denials of a run to a profile that grants them.
 
 mod given;
+mod told;
 
 pub(crate) use given::{amendment, one_protocol};
 
 use crate::{
     control::{Run, RunArg},
-    entries::{directory_of, made_first},
+    entries::directory_of,
     failure::{Failed, Usage},
     fitting::{Author, Fitting, ProfileFile, access, file_of, undo_allowed},
-    guarded::frees,
-    machine, misplaced,
+    guarded::Guarded,
+    machine,
     names::is_name_of,
-    proposal::{Proposal, beside, named_hosts, of_file},
+    proposal::{Proposal, named_hosts, of_file},
     run::{Denial, Journal, RunRecord, Unseen},
     shell::{self, quoted},
     so_far::so_far,
     trust,
-    words::denied,
 };
 use anyhow::bail;
 use clap::Args;
 use cli::look;
-use learn::{Edit, widening};
+use learn::Edit;
 use monitor::visible;
 use std::{
     fmt::Write as _,
     path::{Path, PathBuf},
 };
+use told::{by_name, shown, tell};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -108,23 +109,25 @@ pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
     let named: Vec<PathBuf> = wanted.objects.iter().map(PathBuf::from).collect();
     let proposal = Proposal::of(&fitting, &denials, &named)?;
     let mut text = tell(&fitting, &proposal, &denials)?;
+    let by_name = by_name(args, &wanted, target.is_some(), &proposal.unnamed(&fitting, &named));
     match running.filter(|_| args.once) {
         Some(run) => {
-            look::show(&shown(&text, look::columns()))?;
+            look::show(&shown(&(text + &by_name), look::columns()))?;
             given::give(run, &proposal)?;
         }
         None => {
             let is_done = change(args, (&record, target), &fitting, &proposal, &mut text)?;
-            look::show(&shown(&text, look::columns()))?;
+            look::show(&shown(&(text + &by_name), look::columns()))?;
             if !is_done {
                 bail!(Failed("nothing was changed".into()));
             }
         }
     }
-    match proposal.left.len() {
-        0 => Ok(()),
-        1 => bail!(Failed("one of them was not allowed".into())),
-        many => bail!(Failed(format!("{many} of them were not allowed"))),
+    match (proposal.left.len(), denials.len()) {
+        (0, _) => Ok(()),
+        (1, 1) => bail!(Failed("it was not allowed".into())),
+        (1, _) => bail!(Failed("one of them was not allowed".into())),
+        (many, _) => bail!(Failed(format!("{many} of them were not allowed"))),
     }
 }
 
@@ -191,13 +194,18 @@ fn chosen<'a>(
         };
         chosen.push(denial);
     }
+    let workspace = record.variables.as_ref().map(|it| &*it.workspace);
     for object in &wanted.objects {
         let before = chosen.len();
         let is_meant = |denial: &&Denial| {
             let access = access(&denial.record);
             let directory = directory_of(&access).map(Path::to_string_lossy);
+            let guarded = Guarded::by_guard(&denial.record);
+            let whole = guarded.zip(workspace).and_then(|(it, workspace)| it.repository(workspace));
             let is_it = |name: &str| is_name_of(Path::new(object), name);
-            is_it(&denial.record.object) || directory.is_some_and(|name| is_it(&name))
+            is_it(&denial.record.object)
+                || directory.is_some_and(|name| is_it(&name))
+                || whole.is_some_and(is_it)
         };
         chosen.extend(denials.iter().chain(unseen).filter(is_meant));
         if chosen.len() == before {
@@ -231,7 +239,7 @@ fn is_inside(denial: &Denial) -> bool {
 
 /// The file that would be changed, if one is; never one that the run could have written.
 fn target(args: &AllowArgs, record: &RunRecord) -> anyhow::Result<Option<ProfileFile>> {
-    let own = file_of(&record.argument, &record.directory);
+    let own = file_of(&record.fitted(), &record.directory);
     let Some(file) = args.write.clone().or(own).filter(|_| !args.once) else { return Ok(None) };
     let target = ProfileFile::find(&file)?;
     // What the run could do is what its own profile says, not what it may have made of this file;
@@ -251,71 +259,13 @@ fn fitting(
     let Some(variables) = record.variables.clone() else {
         bail!(Usage("this run was recorded by an older Dewar; run the command again".into()));
     };
-    let own = file_of(&record.argument, &record.directory).filter(|_| args.write.is_none());
+    let own = file_of(&record.fitted(), &record.directory).filter(|_| args.write.is_none());
     let fitting = match (target.filter(|it| it.before.is_some()), own) {
         (Some(target), _) => Fitting::of_target(target, variables),
         (_, Some(file)) => Fitting::of_file(&file, variables),
-        _ => Fitting::extending(&record.argument, &record.directory, variables),
+        _ => Fitting::extending(&record.fitted(), &record.directory, variables),
     };
     Ok(fitting?.naming(named_hosts(&record.command), &record.unfound))
-}
-
-/// What the change is, and what else it grants.
-fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyhow::Result<String> {
-    let mut text = String::new();
-    let old = fitting.judge(&[])?;
-    for line in &proposal.lines {
-        writeln!(text, "{}", visible(&line.alone()))?;
-        if let Some(gives) = line.gives(&fitting.scope) {
-            writeln!(text, "  GIVES whoever connects {gives}")?;
-        }
-        if let Some(said) = misplaced::told(line) {
-            writeln!(text, "  {said}")?;
-        }
-        let new = fitting.judge(std::slice::from_ref(line))?;
-        if let Some(said) = frees(line, &new, &fitting.scope) {
-            writeln!(text, "  {said}")?;
-        }
-        let meant: Vec<PathBuf> =
-            denials.iter().map(|denial| PathBuf::from(&denial.record.object)).collect();
-        let also = widening(std::slice::from_ref(line), (&old, &new), &fitting.scope, &meant);
-        if let Some(beside) = beside(&also) {
-            writeln!(text, "  {beside}")?;
-        }
-        if let Some(said) = made_first(line, &old, &fitting.scope) {
-            writeln!(text, "  {said}")?;
-        }
-    }
-    if fitting.loses_loopback(&proposal.lines)? {
-        writeln!(text, "network.loopback = \"own\"")?;
-        writeln!(
-            text,
-            "  the run's own loopback ends with that; this lets it have ports of its own on the machine's"
-        )?;
-    }
-    for (denial, why) in &proposal.left {
-        let record = &denial.record;
-        let (comm, object) = (visible(&record.comm), visible(&record.object));
-        writeln!(text, "not allowed: {comm} may not {} {object}", denied(record))?;
-        writeln!(text, "  {}", visible(why))?;
-    }
-    Ok(text)
-}
-
-/// The text as people see it. Lines of a profile are never broken: they are there to be copied.
-fn shown(text: &str, columns: Option<usize>) -> String {
-    let bad = |text: String, words: &str| text.replacen(words, &look::paint(look::BAD, words), 1);
-    let line = |line: &str| match line.split_once(" = [") {
-        Some((key, _)) if !key.contains(' ') => look::paint(look::STRONG, line) + "\n",
-        _ => {
-            let line = columns.map_or_else(|| line.to_owned(), |it| look::folded(line, it));
-            let is_left = line.starts_with("not allowed:");
-            let line = if is_left { bad(line, "not allowed:") } else { line };
-            let line = bad(line, "UNGUARDED:");
-            bad(line, "SECRET by its looks") + "\n"
-        }
-    };
-    text.lines().map(line).collect()
 }
 
 /// Changes the profile, or says how to. Returns whether what was asked for is done.

@@ -78,6 +78,16 @@ pub(crate) fn placed(
     }
 }
 
+/// The line by which the run sees the names in the directory of a file that `line` grants, that is
+/// not there yet and that it was to make: then it can.
+pub(crate) fn seen(line: &Line, (access, judge): (&Access, &Judge), scope: &Scope) -> Option<Line> {
+    let makes = ["open", "openat", "openat2", "creat"].contains(&access.call.as_str());
+    let path = scope.path(&line.value).filter(|path| makes && !path.exists())?;
+    let directory = path.parent().filter(|it| it.is_dir() && !scope.secrets.is_one(it))?;
+    let (key, value) = ("files.list".to_owned(), scope.text(directory));
+    line.is_shut_in(judge, scope).then(|| Line { key, value, ..line.clone() })
+}
+
 /// Whether a directory is a repository or part of what makes one: its hooks and configuration would
 /// be changed, too.
 fn is_of_git(directory: &Path) -> bool {

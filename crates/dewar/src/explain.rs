@@ -12,10 +12,10 @@ use crate::{
     entries,
     groups::{Group, groups},
     output,
-    proposal::{self, NATIVELY, Proposal, of_file},
+    proposal::{self, Proposal, of_file},
+    reasons::{self, NATIVELY},
     receipt,
-    run::document::RunDocument,
-    run::{Denial, Journal, RunRecord, lacking},
+    run::{Denial, Journal, RunRecord, document::RunDocument, lacking},
     so_far::{newer, so_far},
     words::{denied, exact},
 };
@@ -378,7 +378,7 @@ fn tell_denial(
     }
     line("would allow", record.would_allow.as_deref().unwrap_or_default())?;
     let hosts = proposal::named_hosts(&told.run.command);
-    if let Some(why) = proposal::not_found(record, &hosts, &told.run.unfound) {
+    if let Some(why) = reasons::not_found(record, &hosts, &told.run.unfound) {
         return line("in a profile", &format!("no line helps: {why}"));
     }
     if let Some(why) = told.left(denial) {

@@ -65,13 +65,21 @@ impl<'a> Guarded<'a> {
     /// How to do without, for who makes a repository: its hooks are the first of this kind. All of
     /// the workspace is never let go.
     pub(crate) fn instead(&self, workspace: &Path) -> Option<String> {
-        let repository = self.object.strip_suffix("/.git/hooks")?;
-        let free = || {
+        self.object.strip_suffix("/.git/hooks")?;
+        let free = |repository| {
             let names = serde_json::json!([literal(repository)]);
             format!("; {UNGUARDED} = {names} takes the guard off all of it")
         };
-        let free = if workspace.starts_with(repository) { String::new() } else { free() };
+        let free = self.repository(workspace).map(free).unwrap_or_default();
         Some(format!("clone into $TMPDIR, or make the repository outside of the run{free}"))
+    }
+
+    /// The repository in the workspace that it is a part of, and that can be let go as a whole.
+    pub(crate) fn repository(&self, workspace: &Path) -> Option<&'a str> {
+        let mut above = Path::new(self.object).ancestors();
+        let git = above.find(|path| path.ends_with(GIT))?;
+        let repository = git.parent().filter(|it| !workspace.starts_with(it))?;
+        repository.to_str()
     }
 
     /// Why nothing is granted to who has not named it.

@@ -28,6 +28,7 @@ mod names;
 mod policy;
 mod proposal;
 mod ps;
+mod reasons;
 mod receipt;
 mod report;
 mod revoke;

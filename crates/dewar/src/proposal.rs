@@ -1,20 +1,21 @@
 //! The lines of a profile that would allow what a run was denied.
 
 use crate::{
-    entries::placed,
+    entries::{directory_of, placed, seen},
     failure::Usage,
     fitting::{Fitting, access, file_of},
     guarded::{Guarded, UNGUARDED, kept, links_to},
     learn::hosts::endpoints,
     misplaced,
     names::{asks_for_names, is_name_of},
+    reasons::{NAME_A_HOST, NATIVELY, not_found, refusal, unsayable},
     run::{Denial, RunRecord},
 };
 use anyhow::bail;
 use learn::{
     Access, Addresses, Detail, Judge, Line, Need, Scope, Secrets, What, Widening, lines, needs,
 };
-use monitor::{Record, visible};
+use monitor::visible;
 use profile::{Compiled, Host, Kept, Variables};
 use std::{
     collections::BTreeSet,
@@ -40,25 +41,12 @@ pub(crate) struct Proposal<'a> {
     found: Vec<DenialLines<'a>>,
 }
 
-/// What is said of what the permissions of files refuse, whatever a profile grants.
-pub(crate) const NATIVELY: &str =
-    "you may not either: the permissions of the file system refuse it without Dewar, too";
-
-/// What to do where a program was denied a socket, before it said for what.
-pub(crate) const NAME_A_HOST: &str = "name what it is to reach, a host and its port, as in network.connect = \
-     [\"example.org:443\"]; network.loopback = \"own\" is for servers of the run itself";
-
-/// What is said of a socket for messages that was to be made: to whom they would have gone, it has
-/// not said.
-pub(crate) const NAME_A_SOCKET: &str = "network.connect = [\"unixgram:${workspace}\"], or for the log \
-     network.connect = [\"unixgram:/dev/log\"]";
-
 /// The profile of a run, as it was.
 pub(crate) fn of_file(record: &RunRecord) -> anyhow::Result<Fitting> {
     let Some(variables) = record.variables.clone() else {
         bail!(Usage("this run was recorded by an older Dewar; run the command again".into()));
     };
-    let fitting = of_profile(&record.argument, &record.directory, variables)?;
+    let fitting = of_profile(&record.fitted(), &record.directory, variables)?;
     Ok(fitting.naming(named_hosts(&record.command), &record.unfound))
 }
 
@@ -161,6 +149,33 @@ impl<'a> Proposal<'a> {
         found
     }
 
+    /// What has to be named in full, beside what is `named`, so that something of what is left is
+    /// allowed: of each as much as helps.
+    pub(crate) fn unnamed(&self, fitting: &Fitting, named: &[PathBuf]) -> BTreeSet<PathBuf> {
+        const MOST: usize = 8;
+        let left = self.left.iter().filter(|(denial, _)| !denial.record.natively);
+        let mut names = BTreeSet::new();
+        for (denial, _) in left.take(MOST) {
+            let record = &denial.record;
+            let access = access(record);
+            let guarded = Guarded::by_guard(record);
+            let is_made = |_: &&str| record.object.ends_with("/.git/hooks");
+            let whole = guarded.and_then(|it| it.repository(&fitting.scope.workspace));
+            let whole = whole.filter(is_made);
+            let object = Some(Path::new(&record.object));
+            let helps = |name: &&Path| {
+                let named: Vec<PathBuf> =
+                    named.iter().cloned().chain([name.to_path_buf()]).collect();
+                let found = Self::of(fitting, &[*denial], &named);
+                found.is_ok_and(|it| it.left.is_empty() && !it.lines.is_empty())
+            };
+            let mut names_of_it =
+                [whole.map(Path::new), object, directory_of(&access)].into_iter().flatten();
+            names.extend(names_of_it.find(helps).map(Path::to_owned));
+        }
+        names
+    }
+
     /// Why a denial stays.
     pub(crate) fn left_for(&self, denial: &Denial) -> Option<&str> {
         let (_, why) = self.left.iter().find(|(left, _)| std::ptr::eq(*left, denial))?;
@@ -201,6 +216,12 @@ impl<'a> Proposal<'a> {
         let own = |line| Line { comment: comment.clone(), ..line };
         let is_named = named.iter().any(|named| is_name_of(named, &record.object));
         if let Some(guarded) = Guarded::by_guard(record) {
+            let whole = guarded.repository(&fitting.scope.workspace);
+            if let Some(whole) = whole.filter(|it| named.iter().any(|named| is_name_of(named, it)))
+            {
+                let value = fitting.scope.text(Path::new(whole));
+                return Ok(vec![own(Line { key: UNGUARDED.into(), value, ..Line::default() })]);
+            }
             if !is_named {
                 return Err(guarded.unnamed(&fitting.scope.workspace));
             }
@@ -261,32 +282,17 @@ impl<'a> Proposal<'a> {
             return Err(NAME_A_HOST.into());
         }
         let at_place = |line| placed(line, (access, judge), fitting, named);
-        found.into_iter().map(own).map(at_place).collect()
+        let mut found: Vec<Line> =
+            found.into_iter().map(own).map(at_place).collect::<Result<_, _>>()?;
+        let seen = found.iter().filter_map(|line| seen(line, (access, judge), &fitting.scope));
+        found.extend(seen.collect::<Vec<_>>());
+        Ok(found)
     }
 }
 
 /// The hosts that a command names, each with its port.
 pub(crate) fn named_hosts(command: &[String]) -> BTreeSet<String> {
     command.iter().flat_map(|word| endpoints(word)).collect()
-}
-
-/// Why nothing more is granted to who asked for the address of a host that its command names: it
-/// was granted that, and there was no address.
-pub(crate) fn not_found(
-    record: &Record,
-    named: &BTreeSet<String>,
-    unfound: &BTreeSet<(String, String)>,
-) -> Option<String> {
-    let domain = flask::domain_of(&record.scontext);
-    let is_lost = |endpoint: &&str| {
-        let mut lost = unfound.iter().filter(|(of, _)| of == domain);
-        lost.any(|(_, host)| endpoint.rsplit_once(':').is_some_and(|(name, _)| name == host))
-    };
-    let lost: Vec<&str> = named.iter().map(String::as_str).filter(is_lost).collect();
-    (asks_for_names(record) && !lost.is_empty()).then(|| {
-        let lost = lost.join(" ");
-        format!("{lost} is granted, and had no address when the run started; once it has, run the command again")
-    })
 }
 
 fn together(found: &[DenialLines<'_>]) -> Vec<Line> {
@@ -332,56 +338,4 @@ pub(crate) fn beside(also: &Widening) -> Option<String> {
         more => named.push(format!("and {more} more of them")),
     }
     Some(format!("also {files} there already; {}", named.join("; ")))
-}
-
-/// Why no line is proposed for something that a list could hold.
-fn refusal(need: &Need, scope: &Scope) -> String {
-    let path = || need.what.path().map(|path| path.display().to_string());
-    let address = need.what.address().or_else(path).unwrap_or_default();
-    if let Some(gives) = scope.secrets.power(&address) {
-        let name = profile::plain(&address);
-        return format!("whoever connects gets {gives}; to allow it, name it in full: {name}");
-    }
-    match need.what.path() {
-        Some(path) if scope.secrets.is_one(path) => {
-            format!(
-                "it is a secret, or looks like one; to allow it, name it in full: {}",
-                path.display()
-            )
-        }
-        Some(path) => format!(
-            "all of {} would be granted; name what is needed of it in a profile",
-            path.display()
-        ),
-        None => "no line of a profile can say it".into(),
-    }
-}
-
-/// Why no pattern names an object, and what to do; `None` if one does.
-pub(crate) fn unnameable(object: &str) -> Option<&'static str> {
-    let is_odd = |c: char| !flask::is_quotable(c) || c == char::REPLACEMENT_CHARACTER;
-    (object.starts_with('/') && object.contains(is_odd)).then_some(
-        "no line names it: its name holds a control character, a double quote or bytes that are not UTF-8; grant the \
-         directory, or give it another name",
-    )
-}
-
-/// The entry that grants sockets of a class, if it is one of netlink.
-pub(crate) fn netlink_line(class: &str) -> Option<String> {
-    profile::netlink_protocol(class).map(|name| format!("network.netlink = [\"{name}\"]"))
-}
-
-fn unsayable(record: &Record) -> String {
-    if let Some(why) = unnameable(&record.object) {
-        return why.into();
-    }
-    match record.tclass.as_str() {
-        "process" => {
-            "no profile grants it: it is about a process outside, or of another domain".into()
-        }
-        "unix_dgram_socket" => NAME_A_SOCKET.into(),
-        class => {
-            netlink_line(class).unwrap_or_else(|| format!("no profile grants that on a {class}"))
-        }
-    }
 }

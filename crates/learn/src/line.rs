@@ -40,7 +40,7 @@ impl Line {
         let directory = path.as_deref().and_then(Path::parent);
         directory.is_some_and(|directory| {
             let sees = judge.rights(directory, self.domain.as_deref());
-            !sees.read && !sees.write && directory.starts_with(&scope.home)
+            !sees.list && !sees.read && !sees.write && directory.starts_with(&scope.home)
         })
     }
 
@@ -185,7 +185,7 @@ fn entry(
         What::List(_) => return None,
         What::Read(path) | What::Write(path) | What::Exec(path) => {
             let is_alone = matches!(what, What::Write(_)) && scope.is_executed(path);
-            if is_alone && path.is_dir() {
+            if is_alone && path.is_dir() && !scope.secrets.is_named() {
                 return None;
             }
             let detail = if is_alone { Detail::Exact } else { detail };

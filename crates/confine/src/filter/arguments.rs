@@ -65,6 +65,7 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::sched_setattr, tunes()),
         (Sysno::sched_setaffinity, tunes()),
         (Sysno::memfd_create, memory()),
+        (Sysno::ptrace, traces(traps)),
         // Its flags lie in memory; libc falls back to clone.
         (Sysno::clone3, Errno(libc::ENOSYS as u16).into()),
     ]
@@ -196,6 +197,16 @@ fn fcntl() -> Rule {
 /// A process's own scheduling is its own affair: the PID, argument 0, is 0.
 fn tunes() -> Rule {
     when(&[none_of(0, !0)], Action::Allow, Action::Notify)
+}
+
+/// To begin tracing is decided. Every other request is about a process that the caller traces
+/// already: a debugger makes thousands in a second. A program of another domain may have come into
+/// the place of the one that began it.
+fn traces(traps: Traps) -> Rule {
+    let begins = [libc::PTRACE_TRACEME, libc::PTRACE_ATTACH, libc::PTRACE_SEIZE];
+    let tests = begins.map(|value| Test::Masked { arg: 0, mask: !0, value });
+    let goes_on = if traps.lineage { Action::Notify } else { Action::Allow };
+    when(&tests, Action::Notify, goes_on)
 }
 
 /// `MFD_NOEXEC_SEAL` of `linux/memfd.h`, known since Linux 6.3.

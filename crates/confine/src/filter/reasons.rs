@@ -193,6 +193,17 @@ const ROWS: &[Row] = {
                 RLIMIT_RTPRIO of the caller.",
         },
         Row {
+            calls: &[ptrace],
+            looked_at: "the request",
+            source: "kernel/ptrace.c (ptrace_check_attach, check_ptrace_options, ptrace_set_syscall_info), \
+                arch/x86/kernel/ptrace.c",
+            why: "To begin tracing is decided (PTRACE_TRACEME, PTRACE_ATTACH, PTRACE_SEIZE; the kernel compares all 64 \
+                bits). With one domain, every other request runs: it reaches only whom the calling thread traces \
+                already, which the kernel looks at first. The filter is suspended, and looked at, by nobody who has one himself. Calls that a tracer \
+                changes come to the filter afterwards. Who is traced enters no other domain, and is killed when a \
+                change of policy takes something.",
+        },
+        Row {
             calls: &[memfd_create],
             looked_at: "the flags",
             source: "mm/memfd.c",

@@ -167,6 +167,20 @@ fn a_process_tunes_itself_and_no_other() {
 }
 
 #[test]
+fn to_begin_tracing_is_decided_and_with_one_domain_nothing_more() {
+    let begins = [libc::PTRACE_TRACEME, libc::PTRACE_ATTACH, libc::PTRACE_SEIZE];
+    for request in begins.map(u64::from) {
+        for request in [request, 1 << 32 | request] {
+            assert_eq!(ask(LOOSE, Sysno::ptrace, &[request, 7]), NOTIFY, "{request:#x}");
+        }
+    }
+    for request in [libc::PTRACE_CONT, libc::PTRACE_SYSCALL, libc::PTRACE_POKEDATA] {
+        assert_eq!(ask(LOOSE, Sysno::ptrace, &[request.into(), 7]), ALLOW, "{request:#x}");
+        assert_eq!(ask(STRICT, Sysno::ptrace, &[request.into(), 7]), NOTIFY, "{request:#x}");
+    }
+}
+
+#[test]
 fn nobody_changes_the_mark_of_a_label() {
     let locks = u64::from(libc::RLIMIT_LOCKS);
     let want = errno(libc::EPERM);

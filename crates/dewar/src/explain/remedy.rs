@@ -6,7 +6,8 @@ use crate::{
     groups::Group,
     guarded::{holds_guarded, kept, links_to},
     names::asks_for_names,
-    proposal::{self, unnameable},
+    proposal,
+    reasons::{self, unnameable},
     run::Denial,
 };
 use flask::domain_of;
@@ -205,16 +206,16 @@ fn line(record: &Record, scope: &Scope) -> Option<String> {
         "endpoint" => "network.connect",
         // What a name is looked up by. A host that a profile names is known without.
         "udp_socket" => return Some(entry("network.connect", "${nameserver}:53/udp")),
-        "tcp_socket" => return Some(proposal::NAME_A_HOST.to_owned()),
+        "tcp_socket" => return Some(reasons::NAME_A_HOST.to_owned()),
         "unix_stream_socket" if wants(&["connectto"]) => "network.connect",
         "unix_dgram_socket" if wants(&["create"]) => {
-            return Some(proposal::NAME_A_SOCKET.to_owned());
+            return Some(reasons::NAME_A_SOCKET.to_owned());
         }
         "unix_dgram_socket" if wants(&["sendto"]) => {
             let name = record.object.strip_prefix("unix:")?;
             return Some(entry("network.connect", &format!("unixgram:{}", literal(name))));
         }
-        class => return proposal::netlink_line(class),
+        class => return reasons::netlink_line(class),
     };
     if let Some((directory, name)) = new_entry(record).filter(|(directory, _)| is_wide(directory)) {
         if record.call.starts_with("mkdir") {

@@ -106,6 +106,14 @@ impl LearnArgs {
         Self { output, profile, workspace, merge, force: false, domains: false, command }
     }
 
+    /// Where the profile goes; nowhere, if it is printed.
+    fn file(&self) -> PathBuf {
+        match self.output == Path::new("-") {
+            true => "/nonexistent".into(),
+            false => machine::real(&self.output),
+        }
+    }
+
     /// What a profile that is made anew extends.
     fn base(&self) -> &str {
         self.profile.as_deref().unwrap_or(DEFAULT)
@@ -129,9 +137,9 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
         _ => file_of(args.base(), &here)
             .map_or_else(|| args.base().to_owned(), |f| f.display().to_string()),
     };
-    let output = target.as_ref().map_or(Path::new("/nonexistent"), |target| &target.path);
+    let output = args.file();
     let (text, kept) =
-        floor::profile(&extends, (&base, &variables), &fitting.scope.secrets, output, &command)?;
+        floor::profile(&extends, (&base, &variables), &fitting.scope.secrets, &output, &command)?;
     let above = place.path().join("learn.toml");
     std::fs::write(&above, text).context("cannot write the profile to learn under")?;
     tell!(
@@ -230,7 +238,8 @@ fn watch(args: &LearnArgs, above: &Path, trail: &Path) -> anyhow::Result<i32> {
     }
     let program = std::env::current_exe().context("cannot find the program itself")?;
     let mut run = Command::new(program);
-    run.args(["run", "--learning", "--no-daemon", "--mode", "all", "--profile"]).arg(above);
+    run.args(["run", "--no-daemon", "--mode", "all", "--learning", args.base()]);
+    run.arg(args.file()).arg("--profile").arg(above);
     run.arg("--audit").arg(trail);
     if let Some(workspace) = &args.workspace {
         run.arg("--workspace").arg(workspace);

@@ -37,7 +37,7 @@ pub(super) fn notice(
     compiled: &Compiled,
     variables: &Variables,
 ) -> Option<String> {
-    if request.learning {
+    if request.learning.is_some() {
         return None;
     }
     let is_out_of_reach = |path: &Path| {

@@ -1,6 +1,6 @@
 //! The arguments of `dewar run`.
 
-use super::{AskRequest, RunRequest, UseDaemon};
+use super::{AskRequest, RunRequest, UseDaemon, request::Learning};
 use crate::learn::LearnArgs;
 use clap::{Args, ValueEnum};
 use confine::Mode;
@@ -156,8 +156,8 @@ pub(crate) struct RunArgs {
     dry_run: bool,
 
     /// What `dewar learn` starts
-    #[arg(long, hide = true)]
-    learning: bool,
+    #[arg(long, hide = true, num_args = 2, value_names = ["PROFILE", "FILE"])]
+    learning: Option<Vec<String>>,
 
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
@@ -257,7 +257,10 @@ impl From<RunArgs> for RunRequest {
             ask: args.ask.then_some(AskRequest { timeout: args.ask_timeout, rate: args.ask_rate }),
             quiet: args.quiet,
             dry_run: args.dry_run,
-            learning: args.learning,
+            learning: args.learning.and_then(|words| {
+                let [base, file] = words.try_into().ok()?;
+                Some(Learning { base, file: file.into() })
+            }),
             command: args.command,
         }
     }
@@ -288,6 +291,7 @@ mod tests {
                 "enforce" => &["on"],
                 "ask_timeout" => &["1s", "--ask"],
                 "ask_rate" => &["1", "--ask"],
+                "learning" => &["x", "y"],
                 _ => &[],
             };
             let flag = format!("--{}", name.replace('_', "-"));

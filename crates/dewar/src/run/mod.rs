@@ -140,7 +140,13 @@ pub(crate) fn run(request: &RunRequest, mut inherited: Inherited) -> anyhow::Res
     serving.end();
     let names = (id.as_str(), profile.compiled.name.as_str());
     let record = RunRecord::new(request, names, &report, &owner.history());
-    let record = RunRecord { argument: profile.argument.clone(), ..record };
+    // The profile that it was learned under is gone by then.
+    let argument = match &request.learning {
+        Some(learning) => learning.base.clone(),
+        None => profile.argument.clone(),
+    };
+    let learned = request.learning.as_ref().map(|learning| learning.file.clone());
+    let record = RunRecord { argument, learned, ..record };
     let planted = planted::records(&report.planted, &record.denials);
     let guarded = profile.compiled.guarded;
     let variables = Some(profile.variables.clone());

@@ -82,12 +82,12 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     let links = Links::of(&variables.workspace);
     let compiled = links.guard(compiled, &documents, &mut variables)?;
     spelling::insist(request, &compiled, &variables.workspace)?;
-    if !request.learning {
+    if request.learning.is_none() {
         gates::warn(&compiled);
         gates::warn_unentered(&compiled, &documents);
     }
     // While it is learned, hosts are named that nobody may ask for.
-    if !request.quiet && !request.learning {
+    if !request.quiet && request.learning.is_none() {
         hosts::tell_missing(&compiled, request.verbose);
     }
     let above = above::notice(request, &compiled, &variables);
@@ -126,7 +126,7 @@ fn load(
         let argument = request.profile.clone().unwrap_or_else(|| DEFAULT.into());
         let source = Source::from_argument(&argument);
         let (mut compiled, documents) = profile::load_with_documents(&source, variables, resolver)?;
-        if request.learning {
+        if request.learning.is_some() {
             // Its file is gone when somebody reads about the run.
             compiled.name = "dewar learn".to_owned();
         }

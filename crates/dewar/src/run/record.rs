@@ -13,6 +13,7 @@ use monitor::{Deed, DeedKind, Record, Report};
 use profile::{Amendment, AmendmentKind};
 use serde::{Deserialize, Serialize};
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
@@ -39,6 +40,8 @@ pub(crate) struct RunRecord {
     /// The profile as it was named, and the directory where that was.
     pub(crate) argument: String,
     pub(crate) directory: PathBuf,
+    /// Where what was learned from it went, if anything was.
+    pub(crate) learned: Option<PathBuf>,
     /// What the variables of the profile stood for; what the run could not change is among them.
     pub(crate) variables: Option<profile::Variables>,
     /// The exit status that a shell would show; 0 while it goes on.
@@ -114,9 +117,19 @@ impl RunRecord {
         self.name.as_ref().unwrap_or(&self.id)
     }
 
+    /// The profile to look at or to change, as it was named: of a run that was learned from, what
+    /// was learned.
+    pub(crate) fn fitted(&self) -> Cow<'_, str> {
+        let learned = self.learned.as_ref().filter(|file| file.exists());
+        learned.map_or_else(|| (&*self.argument).into(), |file| file.to_string_lossy())
+    }
+
     /// All that it was granted while it ran; `None` if nobody knows, as another profile was in
     /// force, or not every change was kept.
     pub(crate) fn granted(&self) -> Option<Vec<Amendment>> {
+        if self.learned.is_some() {
+            return None;
+        }
         let all = self.changes.iter().map(|change| change.amendment.clone());
         let all: Vec<Amendment> = all.collect::<Option<_>>()?;
         let is_grant = |it: &Amendment| it.kind == AmendmentKind::Grant;
@@ -145,6 +158,7 @@ impl RunRecord {
             profile: profile.to_owned(),
             argument: request.profile.clone().unwrap_or_default(),
             directory: std::env::current_dir().unwrap_or_default(),
+            learned: None,
             variables: None,
             status: report.outcome.status(),
             goes_on: false,

@@ -43,9 +43,17 @@ pub(crate) struct RunRequest {
     /// Says what would be laid down, and runs nothing.
     pub(crate) dry_run: bool,
     /// It is learned from: its profile grants nearly everything.
-    pub(crate) learning: bool,
+    pub(crate) learning: Option<Learning>,
     /// The command and its arguments.
     pub(crate) command: Vec<OsString>,
+}
+
+/// What is learned from a run.
+pub(crate) struct Learning {
+    /// The profile that it is learned above, as it was named.
+    pub(crate) base: String,
+    /// Where the new one goes, if anything is learned.
+    pub(crate) file: PathBuf,
 }
 
 /// Whether a run uses a daemon.

@@ -57,7 +57,7 @@ pub(super) fn insist(
         "this file system knows `{name}` as `{spelling}`, too: what {} {taken} there is had by another spelling",
         compiled.name
     );
-    let refuses = *reads && !request.allow_degraded && !request.learning;
+    let refuses = *reads && !request.allow_degraded && request.learning.is_none();
     if refuses {
         bail!(
             "{said}; nothing was started. Keep it elsewhere than in what is granted; --allow-degraded runs nevertheless"

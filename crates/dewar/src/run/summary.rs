@@ -5,7 +5,11 @@ use crate::{output::tell, words};
 use cli::look;
 use monitor::visible;
 use rustix::io::Errno;
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{
+    ffi::OsStr,
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    path::Path,
+};
 
 /// Remarks that are made at the end of a run; `dewar explain` makes all.
 const MOST_REMARKS: usize = 3;
@@ -72,7 +76,15 @@ pub(super) fn tell_not_executed(command: &OsStr, errno: Errno, unseen: Option<&P
             }
         },
         Errno::ACCESS => {
-            "`ls -l` tells whether it is executable, `dewar explain` what was denied".into()
+            let file = Path::new(command).metadata().ok();
+            let file = file.filter(|_| command.as_bytes().contains(&b'/'));
+            match file.map(|it| (it.is_dir(), it.permissions().mode() & 0o111)) {
+                Some((true, _)) => "it is a directory".into(),
+                Some((_, 0)) => format!("it is not executable: `chmod +x {shown}` makes it so"),
+                _ => {
+                    "`ls -l` tells whether it is executable, `dewar explain` what was denied".into()
+                }
+            }
         }
         Errno::NOEXEC => {
             "it is neither a program for this machine nor a script that begins with #!".into()
@@ -129,6 +141,8 @@ fn closing(record: &RunRecord, recorded: Recorded) -> Option<String> {
         _ if recorded == Recorded::Not => return Some(told),
         _ if denied.natively => "without Dewar you may not either; `dewar explain` tells why",
         0 => "the command succeeded all the same; `dewar explain` tells why",
+        // Whatever policy says.
+        _ if !denied.refused_by.is_empty() => "`dewar explain` tells why and what to do instead",
         _ => "`dewar explain` tells why and what would allow it",
     };
     let more = match record.unspoken() {

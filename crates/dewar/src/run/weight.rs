@@ -6,10 +6,11 @@ use std::path::Path;
 
 /// What programs keep of their own in the home, by how their file names begin: without
 /// it they begin anew each time.
-const MEMORIES: [(&str, &[&str]); 11] = [
+const MEMORIES: [(&str, &[&str]); 12] = [
     ("bash", &[".bash_history", ".bashrc", ".bash_profile", ".bash_logout", ".profile"]),
     ("fish", &[".config/fish", ".local/share/fish", ".bash_history"]),
     ("vim", &[".viminfo"]),
+    ("emacs", &[".emacs.d"]),
     ("nano", &[".local/share/nano"]),
     ("sqlite", &[".sqlite_history"]),
     ("python", &[".python_history"]),
