@@ -55,6 +55,7 @@ mod top;
 mod trust;
 mod undone;
 mod untrusted;
+mod way;
 
 use assert_cmd::Command;
 use std::path::Path;

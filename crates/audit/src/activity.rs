@@ -98,7 +98,7 @@ impl Activity {
         object: &dyn Fn() -> String,
     ) {
         if let Some(kind) = Kind::of(call, class, requested) {
-            let who = || caller.identity().map(|it| (it.comm.clone(), it.pid)).unwrap_or_default();
+            let who = || (caller.comm(), caller.identity().map_or(0, |it| it.pid));
             self.keep(kind, object(), who);
         }
     }

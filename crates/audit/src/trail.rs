@@ -188,7 +188,7 @@ impl Audit {
             time: now(),
             granted,
             pid: identity.pid,
-            comm: identity.comm,
+            comm: caller.comm(),
             program: caller.program().to_string_lossy().into_owned(),
             call: call.name().to_owned(),
             object: access.object.clone(),
@@ -228,7 +228,7 @@ impl Audit {
         let record = Record {
             time: now(),
             pid: identity.pid,
-            comm: identity.comm,
+            comm: caller.comm(),
             program: caller.program().to_string_lossy().into_owned(),
             call: number.name().to_owned(),
             object: refusal.object.clone(),

@@ -201,6 +201,9 @@ fn help_for_profile(name: &str) -> String {
     let names = names.join(", ");
     let file = match name {
         "" => String::new(),
+        name if name.contains(',') => {
+            format!("; several are joined by `+`: `{}`", name.replace(',', "+"))
+        }
         name if name.ends_with(".toml") => format!("; a file stands last: `npm+{name}`"),
         name if std::path::Path::new(name).is_file() => {
             format!("; the file here is `./{name}`")

@@ -198,6 +198,14 @@ impl<'a> Caller<'a> {
         Ok(self.who.get_or_init(|| identity))
     }
 
+    /// The name of its process: that of the first thread, as others are called by what they do.
+    pub fn comm(&self) -> String {
+        let Ok(own) = self.identity() else { return String::new() };
+        let is_first = own.pid == self.call.tid;
+        let first = (!is_first).then(|| self.certain(self.tree.proc.identity(own.pid)).ok());
+        first.flatten().map_or_else(|| own.comm.clone(), |first| first.comm)
+    }
+
     /// The program that the caller runs; empty when it cannot be told.
     pub fn program(&self) -> PathBuf {
         let link =

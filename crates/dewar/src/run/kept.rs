@@ -59,7 +59,12 @@ impl Summary {
 /// There is nothing to look among.
 pub(super) fn no_run(unrecorded: Option<Begun>) -> Usage {
     let last = unrecorded.map_or(String::new(), |last| format!("{}; ", last.told()));
-    let how = unwritable().unwrap_or_else(|| "start one with `dewar run -- COMMAND`".into());
+    let is_inside = std::env::var_os(super::inside::VARIABLE).is_some();
+    let how = match unwritable() {
+        _ if is_inside => "this is inside of a run, which sees no records: ask outside".into(),
+        Some(why) => why,
+        None => "start one with `dewar run -- COMMAND`".into(),
+    };
     Usage(format!("{last}no run has been recorded yet; {how}"))
 }
 

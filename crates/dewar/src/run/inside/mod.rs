@@ -30,7 +30,7 @@ use std::{
 };
 
 /// Says inside of a run which one it is, and under what.
-const VARIABLE: &str = "DEWAR_RUN";
+pub(super) const VARIABLE: &str = "DEWAR_RUN";
 
 /// The variable for run `id`: its name, and what its policy was made from, unless something was
 /// added to that or left out.
