@@ -38,7 +38,7 @@ pub struct Deed {
     pub kind: Kind,
     /// With which object.
     pub object: String,
-    /// Who: the name of the first thread that did.
+    /// Who: the name of the first process that did.
     pub comm: String,
     /// Its process, in the monitor's PID namespace.
     #[serde(default)]

@@ -12,7 +12,7 @@ pub struct Record {
     pub granted: bool,
     /// Process, in the monitor's PID namespace.
     pub pid: u32,
-    /// Name of the thread.
+    /// Name of the process, as its first thread is called.
     pub comm: String,
     /// The program that it runs.
     pub program: String,
