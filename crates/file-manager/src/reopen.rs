@@ -1,7 +1,7 @@
 //! Opening the very file that was decided.
 
 use super::{limited, object::Seen, open::Open, terminals};
-use flask::perm;
+use flask::{AccessVector, Class};
 use mediation::{call::Asker, subject::proc_files};
 use rustix::{
     fs::{FileType, Mode, OFlags},
@@ -19,7 +19,9 @@ impl Open {
         mode: Mode,
     ) -> Result<OwnedFd> {
         let terminal = match kind {
-            FileType::CharacterDevice => controlling_terminal(asker, object)?,
+            FileType::CharacterDevice => {
+                controlling_terminal(asker, object, |class| self.requested(class))?
+            }
             _ => None,
         };
         let object = terminal.as_ref().unwrap_or(object);
@@ -67,13 +69,17 @@ impl Open {
 
 /// `/dev/tty` means the caller's controlling terminal, not the monitor's: that terminal, if this
 /// device is it.
-fn controlling_terminal(asker: Asker<'_>, device: &OwnedFd) -> Result<Option<OwnedFd>> {
+fn controlling_terminal(
+    asker: Asker<'_>,
+    device: &OwnedFd,
+    requested: impl Fn(Class) -> AccessVector,
+) -> Result<Option<OwnedFd>> {
     if rustix::fs::fstat(device)?.st_rdev != rustix::fs::makedev(5, 0) {
         return Ok(None);
     }
     let path = proc_files::controlling_terminal(asker)?;
     let fd = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let seen = Seen::of(asker, fd.as_fd())?;
-    seen.allow(asker, perm::file::OPEN | perm::file::READ, &fd)?;
+    seen.allow(asker, requested(seen.class), &fd)?;
     Ok(Some(fd))
 }

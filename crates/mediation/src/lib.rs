@@ -18,7 +18,6 @@ pub mod call;
 pub mod handler;
 pub mod inside;
 mod link_deputy;
-pub mod signal;
 pub mod state;
 pub mod subject;
 pub mod tracking;

@@ -55,17 +55,18 @@ const _: () = {
 };
 
 impl Gate {
-    /// Handles a call, unless it is kept for the end of a change of policy.
-    pub(crate) fn admit(&self, call: &Notification) {
+    /// Handles a call, by a thread that leads in `term`, or led then, unless it is kept for the
+    /// end of a change of policy.
+    pub(crate) fn admit(&self, term: u64, call: &Notification) {
         if self.state.targets.quiesce.enter(call) {
-            self.times.taken(call, || self.handle(call));
+            self.times.taken(call, || self.handle(term, call));
         }
     }
 
-    fn handle(&self, call: &Notification) {
+    fn handle(&self, term: u64, call: &Notification) {
         // IDs of notifications are never zero for long: they start at random and grow.
         let id = call.id.max(1);
-        self.lead.begin(id);
+        self.lead.begin(term, id);
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.decide(call)));
         let outcome = outcome.unwrap_or(Err(Errno::PERM));
         let comes_again = matches!(outcome, Ok(Answer::Again));
@@ -73,7 +74,7 @@ impl Gate {
         if !comes_again {
             self.state.targets.quiesce.leave(call.id);
         }
-        self.lead.end(id);
+        self.lead.end(term);
     }
 
     /// Answers a call. Errors mean that the caller is gone, which is no concern of ours.

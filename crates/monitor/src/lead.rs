@@ -4,7 +4,7 @@ use crate::gate::Gate;
 use rustix::io::Errno;
 use std::{
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::Thread,
@@ -15,6 +15,8 @@ use std::{
 const SLOW: Duration = Duration::from_millis(20);
 /// Threads that slow calls can hold at once; beyond, calls wait.
 const MOST_LEADERS: u64 = 256;
+/// The term of whoever never leads: the first is 1.
+const NO_TERM: u64 = 0;
 /// Looks without a call under way, after which the watchdog rests: a second.
 const LOOKS: u32 = 50;
 /// What is looked at now and then is looked at that often while nobody calls.
@@ -23,10 +25,10 @@ const REST: Duration = Duration::from_secs(1);
 /// Who leads, and what the leader is at.
 #[derive(Debug, Default)]
 pub(crate) struct Lead {
-    /// Grows with every change of leader.
+    /// Grows with every change of leader. Whoever led before still finishes what it has received.
     term: AtomicU64,
-    /// The call that the leader handles; 0 when it waits.
-    at: AtomicU64,
+    /// The call that the leader of this term handles; 0 when it waits.
+    at: Mutex<u64>,
     /// Threads that lead or finish what they began as leader.
     threads: AtomicU64,
     watchdog: OnceLock<Thread>,
@@ -37,15 +39,38 @@ pub(crate) struct Lead {
 }
 
 impl Lead {
-    /// The leader is at this call.
-    pub(crate) fn begin(&self, id: u64) {
-        self.at.store(id, Ordering::SeqCst);
+    /// Whoever leads in `term` is at this call; what others are at keeps nobody waiting.
+    pub(crate) fn begin(&self, term: u64, id: u64) {
+        self.note(term, id);
         self.wake();
+    }
+
+    /// The leader of `term` waits for the next call.
+    pub(crate) fn end(&self, term: u64) {
+        self.note(term, 0);
+    }
+
+    fn note(&self, term: u64, id: u64) {
+        let mut at = self.at();
+        if self.term.load(Ordering::SeqCst) == term {
+            *at = id;
+        }
+    }
+
+    /// Begins a term, with no call under way.
+    fn take(&self) -> u64 {
+        let mut at = self.at();
+        *at = 0;
+        self.term.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    fn at(&self) -> MutexGuard<'_, u64> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether no call is under way.
     fn is_idle(&self) -> bool {
-        let leads = self.at.load(Ordering::SeqCst) == 0 && self.threads.load(Ordering::SeqCst) == 1;
+        let leads = *self.at() == 0 && self.threads.load(Ordering::SeqCst) == 1;
         leads && !self.is_missing.load(Ordering::SeqCst)
     }
 
@@ -65,11 +90,6 @@ impl Lead {
         {
             watchdog.unpark();
         }
-    }
-
-    /// The leader, if that is still who was at this call, waits for the next.
-    pub(crate) fn end(&self, id: u64) {
-        let _ = self.at.compare_exchange(id, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 }
 
@@ -102,7 +122,7 @@ impl Gate {
             if let Some(kept) = &self.sockets.kept {
                 kept.let_go_at_times(&self.state.targets.tree);
             }
-            let at = self.lead.at.load(Ordering::Acquire);
+            let at = *self.lead.at();
             let slow = at != 0 && at == last;
             if slow && self.lead.threads.load(Ordering::Acquire) < MOST_LEADERS {
                 Self::new_leader(&self);
@@ -126,7 +146,7 @@ impl Gate {
     /// Makes the calls that nobody leads through as there can be no more threads: the watchdog.
     fn stand_in(&self) {
         if self.lead.is_missing.swap(false, Ordering::SeqCst) && self.prepare_thread() {
-            self.make_held();
+            self.make_held(NO_TERM);
         }
     }
 
@@ -142,9 +162,7 @@ impl Gate {
         let leader = Arc::clone(gate);
         let lead = move || {
             if leader.prepare_thread() {
-                let term = leader.lead.term.fetch_add(1, Ordering::AcqRel) + 1;
-                leader.lead.at.store(0, Ordering::Release);
-                leader.lead_through(term);
+                leader.lead_through(leader.lead.take());
             }
             leader.lead.threads.fetch_sub(1, Ordering::AcqRel);
             leader.lead.wake();
@@ -162,24 +180,24 @@ impl Gate {
             if let Some(call) = self.state.targets.quiesce.next_held() {
                 // It has waited for long: another thread may have the number of its caller by now.
                 if self.state.targets.listener.is_valid(call.id) {
-                    self.admit(&call);
+                    self.admit(term, &call);
                 }
                 continue;
             }
             match self.state.targets.listener.receive() {
-                Ok(Some(call)) => self.admit(&call),
+                Ok(Some(call)) => self.admit(term, &call),
                 Ok(None) => {}
                 Err(Errno::NOENT) if !self.is_deserted() => {}
                 Err(_) => return,
             }
         }
-        self.make_held();
+        self.make_held(term);
     }
 
     /// Makes calls that came while this thread held the sandbox still, and another took the lead.
-    fn make_held(&self) {
+    fn make_held(&self, term: u64) {
         while let Some(call) = self.state.targets.quiesce.next_held() {
-            self.admit(&call);
+            self.admit(term, &call);
         }
     }
 
@@ -201,14 +219,15 @@ mod tests {
     fn a_call_wakes_the_watchdog_and_one_under_way_keeps_it_awake() {
         const LONG: Duration = Duration::from_secs(3600);
         let lead = Arc::new(Lead { threads: AtomicU64::new(1), ..Lead::default() });
-        lead.begin(1);
+        let term = lead.take();
+        lead.begin(term, 1);
         let resting = Arc::clone(&lead);
         let (woken, wakes) = channel();
         std::thread::spawn(move || {
             let _ = resting.watchdog.set(std::thread::current());
             resting.rest(LONG);
             woken.send("kept awake").unwrap();
-            resting.end(1);
+            resting.end(term);
             resting.rest(LONG);
             woken.send("woken").unwrap();
         });
@@ -217,7 +236,25 @@ mod tests {
         while !lead.rests.load(Ordering::SeqCst) || !lead.is_idle() {
             std::thread::yield_now();
         }
-        lead.begin(2);
+        lead.begin(term, 2);
         assert_eq!(next(), Ok("woken"));
+    }
+
+    #[test]
+    fn what_a_former_leader_is_at_hides_nothing_that_the_leader_is_at() {
+        let lead = Lead::default();
+        let former = lead.take();
+        lead.begin(former, 1);
+        let term = lead.take();
+        assert_eq!(*lead.at(), 0);
+        lead.begin(term, 2);
+        for other in [former, NO_TERM] {
+            lead.begin(other, 3);
+            assert_eq!(*lead.at(), 2);
+            lead.end(other);
+            assert_eq!(*lead.at(), 2);
+        }
+        lead.end(term);
+        assert_eq!(*lead.at(), 0);
     }
 }

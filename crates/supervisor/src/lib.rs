@@ -51,6 +51,7 @@ mod resolve;
 mod room;
 pub mod script;
 mod seize_timeout;
+mod signal;
 mod standby;
 mod stop;
 mod sys;
@@ -75,6 +76,7 @@ pub use resolve::{
 };
 pub use room::{Passing, Room};
 pub use seize_timeout::SeizeTimeout;
+pub use signal::{kill_inside, signal_inside};
 pub use standby::Standby;
 pub use stop::{
     PAUSE, Stopped, can_be_held_up, end_held_up_execs, help_to_seize, is_alive, is_running, lives,

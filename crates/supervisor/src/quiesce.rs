@@ -81,9 +81,9 @@ impl Quiesce {
         Ok((waited, inner.changes != before))
     }
 
-    /// Lets nobody in any more, and waits until nobody is inside; the threads of calls that take
-    /// longer than that.
-    pub fn close(&self, patience: Duration) -> Vec<u32> {
+    /// Lets nobody in any more, and waits until nobody is inside; the calls that take longer than
+    /// that, each with its thread.
+    pub fn close(&self, patience: Duration) -> Vec<(u64, u32)> {
         let mut inner = self.lock();
         inner.closed = true;
         inner.changes += 1;
@@ -96,7 +96,7 @@ impl Quiesce {
             let woken = self.changed.wait_timeout(inner, left);
             inner = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-        inner.inside.iter().map(|(_, tid)| *tid).collect()
+        inner.inside.clone()
     }
 
     /// Whether a call of `tid` is being decided or made.
@@ -158,10 +158,10 @@ mod tests {
     fn a_change_waits_for_calls_inside_and_holds_those_that_come() {
         let quiesce = Quiesce::default();
         assert!(quiesce.enter(&call(1)));
-        assert_eq!(quiesce.close(Duration::from_millis(1)), [1]);
+        assert_eq!(quiesce.close(Duration::from_millis(1)), [(1, 1)]);
         assert!(!quiesce.enter(&call(2)));
         quiesce.leave(1);
-        assert_eq!(quiesce.close(Duration::from_secs(9)), [0_u32; 0]);
+        assert_eq!(quiesce.close(Duration::from_secs(9)), []);
         assert!(quiesce.next_held().is_none());
         assert!(quiesce.open());
         assert_eq!(quiesce.next_held().map(|it| it.id), Some(2));
@@ -175,14 +175,14 @@ mod tests {
         assert!(quiesce.enter(&call(1)));
         assert_eq!(quiesce.outside(&call(1), || Ok::<_, ()>(7)), Ok((7, false)));
         let change = || {
-            assert_eq!(quiesce.close(Duration::from_secs(9)), [0_u32; 0]);
+            assert_eq!(quiesce.close(Duration::from_secs(9)), []);
             quiesce.open();
             Ok::<_, ()>(7)
         };
         assert_eq!(quiesce.outside(&call(1), change), Ok((7, true)));
-        assert_eq!(quiesce.close(Duration::from_millis(1)), [1]);
+        assert_eq!(quiesce.close(Duration::from_millis(1)), [(1, 1)]);
         assert_eq!(quiesce.outside(&call(1), || Err::<(), _>(())), Err(()));
-        assert_eq!(quiesce.close(Duration::from_secs(9)), [0_u32; 0]);
+        assert_eq!(quiesce.close(Duration::from_secs(9)), []);
     }
 
     #[test]

@@ -13,7 +13,6 @@ use inode_labels::Status;
 use landlock::AccessFs;
 use mediation::{
     call::{Answer, Asker, CallResult},
-    signal::kill,
     subject,
 };
 use proc::path_of;
@@ -23,7 +22,7 @@ use rustix::{
 };
 use std::os::fd::{AsFd, OwnedFd};
 use supervisor::{
-    can_be_held_up,
+    can_be_held_up, kill_inside,
     ptrace::{Event, Seized},
 };
 
@@ -174,7 +173,7 @@ fn supervised(
                 if let Some(why) = why {
                     refuse(asker, file, why);
                 }
-                kill(pid);
+                kill_inside(&state.targets.tree, pid);
             }
             seized.detach(pid, 0, is_over);
         }

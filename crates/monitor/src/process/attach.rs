@@ -6,12 +6,11 @@
 use audit::Refusal;
 use mediation::{
     call::{Answer, Asker, CallResult},
-    signal::kill,
     subject::{LabelGeneration, is_gone, label_generation},
 };
 use rustix::io::{Errno, Result};
 use supervisor::{
-    KeptNumber,
+    KeptNumber, kill_inside,
     ptrace::{Event, Registers, Seized},
 };
 
@@ -80,7 +79,7 @@ fn make_held(asker: Asker<'_>, is_it: impl FnOnce() -> bool, refusal: &Refusal) 
     let is_done = || Registers::of(tid).is_ok_and(|registers| registers.result().is_ok());
     if goes_on && is_done() && !is_it() {
         let _ = asker.refuse(refusal);
-        kill(caller);
+        kill_inside(&asker.state.targets.tree, caller);
     }
     seized.detach(tid, signal, is_over);
     Ok(Answer::Elsewhere)

@@ -14,11 +14,8 @@ use super::{
 };
 use crate::gate::Gate;
 use flask::Sid;
-use mediation::{signal::send, subject::outer_label_of};
-use rustix::{
-    io::{Errno, Result},
-    process::Signal,
-};
+use mediation::subject::outer_label_of;
+use rustix::io::{Errno, Result};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     os::fd::{AsFd, OwnedFd},
@@ -32,6 +29,7 @@ use std::{
 use supervisor::{
     Injector, PAUSE, Stopped,
     flight::{self, Ended},
+    signal_inside,
     thread::same_descriptors,
 };
 
@@ -308,11 +306,10 @@ impl PolicyTransition<'_> {
     /// Tells the processes that lost something, each once.
     fn signal(&mut self, pids: &BTreeSet<u32>) {
         let RevokeMode::Signal(number) = self.mode else { return };
-        let Some(signal) = Signal::from_named_raw(number) else { return };
         let holders: BTreeSet<u32> = self.receipt.holders.iter().map(|it| it.pid).collect();
         for pid in holders.intersection(pids).filter(|pid| !self.killed.contains(pid)) {
             if self.told.insert(*pid) {
-                let _ = send(*pid, signal);
+                let _ = signal_inside(&self.gate.state.targets.tree, *pid, number);
             }
         }
     }

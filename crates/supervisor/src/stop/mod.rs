@@ -5,6 +5,7 @@ mod seizing;
 
 use crate::{
     execs::Execs,
+    signal::kill_inside,
     sys::{
         ptrace::{self, Registers, State},
         thread::{same_descriptors, same_memory},
@@ -344,7 +345,7 @@ pub fn can_be_held_up(tree: &ProcessTree, pid: u32) -> bool {
 
 /// Ends processes whose exec is held up, and has nobody wait for them.
 pub fn end_held_up_execs(execs: &Execs, tree: &ProcessTree) {
-    execs.end_held_up(|pid| can_be_held_up(tree, pid), |pid| seizing::end(tree, pid));
+    execs.end_held_up(|pid| can_be_held_up(tree, pid), |pid| kill_inside(tree, pid));
 }
 
 /// Whether a process has a thread that has not ended; yes when in doubt.

@@ -6,20 +6,12 @@
 
 use super::{Stopped, is_alive, run_state};
 use crate::{
-    sys::{
-        ptrace::{self, State},
-        thread,
-    },
+    signal::kill_inside,
+    sys::ptrace::{self, State},
     targets::Targets,
 };
-use confine::launch::with_raised;
 use proc::ProcessTree;
-use rustix::{
-    io::{Errno, Result},
-    process::{Pid, PidfdFlags, pidfd_open},
-    thread::CapabilitySet,
-};
-use std::os::fd::AsFd as _;
+use rustix::io::{Errno, Result};
 
 /// Helps whoever seizes until [`SeizeTimeout::end`](crate::SeizeTimeout::end). Whoever does so
 /// begins before the program, which may use up all threads that there may be.
@@ -95,7 +87,7 @@ fn help(tree: &ProcessTree, pid: u32) -> Vec<u32> {
     let is_seen_off = |tid: &u32| *tid != pid && has_ended(tid) && ptrace::see_off(*tid);
     let seen_off: Vec<u32> = tids.iter().copied().filter(is_seen_off).collect();
     if seen_off.is_empty() && is_traced(tree, &tids) {
-        end(tree, pid);
+        kill_inside(tree, pid);
     }
     seen_off
 }
@@ -104,16 +96,4 @@ fn is_foreign(tree: &ProcessTree, tid: u32) -> bool {
     let tracer = tree.proc.status(tid).ok().and_then(|status| status.tracer());
     let of = |tracer| tree.proc.identity(tracer).map(|it| it.pid).ok();
     tracer.is_some_and(|it| it != 0 && of(it) != Some(std::process::id()))
-}
-
-/// Kills a process of the sandbox.
-pub(super) fn end(tree: &ProcessTree, pid: u32) {
-    let process = Pid::from_raw(pid.cast_signed());
-    let Some(Ok(process)) = process.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return };
-    // A number is that of a process inside once its descriptor is held.
-    if tree.is_inside(pid) {
-        // One that has ended is as good.
-        let kill = || thread::signal(process.as_fd(), libc::SIGKILL);
-        let _ = with_raised(CapabilitySet::KILL, kill);
-    }
 }

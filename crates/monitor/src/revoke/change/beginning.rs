@@ -92,7 +92,7 @@ impl<'a> PolicyTransition<'a> {
 
     /// Stops the sandbox, but for the calls of `stuck`, which end, and labels anew the files in
     /// `changed`.
-    fn stop_and_relabel(&mut self, stuck: &[u32], changed: &[Tree]) -> Result<()> {
+    fn stop_and_relabel(&mut self, stuck: &[(u64, u32)], changed: &[Tree]) -> Result<()> {
         let labels = &self.gate.state.labels;
         // Also if it comes to nothing here.
         labels.leave_unfinished(changed.to_vec());

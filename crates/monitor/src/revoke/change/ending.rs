@@ -2,10 +2,10 @@
 
 use super::{Finding, LATE, PolicyTransition, Subject};
 use crate::revoke::receipt::{Action, Held};
-use mediation::{signal::send, subject::outer_label_of};
-use rustix::{io::Errno, process::Signal};
+use mediation::subject::outer_label_of;
+use rustix::io::Errno;
 use std::time::Instant;
-use supervisor::{PAUSE, lives};
+use supervisor::{PAUSE, lives, signal_inside};
 
 impl PolicyTransition<'_> {
     /// A process that another traces, or whose program may not be read, cannot be stopped, and not
@@ -32,9 +32,15 @@ impl PolicyTransition<'_> {
 
     /// Calls that were decided before and are still being made cannot be taken back: their
     /// processes end.
-    pub(super) fn end_calls(&mut self, stuck: &[u32]) {
-        for tid in stuck {
-            let Ok(identity) = self.gate.state.targets.tree.proc.identity(*tid) else { continue };
+    pub(super) fn end_calls(&mut self, stuck: &[(u64, u32)]) {
+        let gate = self.gate;
+        let targets = &gate.state.targets;
+        for (id, tid) in stuck {
+            let Ok(identity) = targets.tree.proc.identity(*tid) else { continue };
+            // Of a caller that is gone, another thread may have the number.
+            if !targets.listener.is_valid(*id) {
+                continue;
+            }
             let finding = Finding::vague(Held::Call, "a call that takes long");
             self.kill(identity.pid, &[finding], "it was decided before the change");
             self.stuck.push((identity.pid, *tid));
@@ -47,7 +53,8 @@ impl PolicyTransition<'_> {
     }
 
     pub(super) fn kill(&mut self, pid: u32, findings: &[Finding], reason: &str) {
-        let killed = send(pid, Signal::KILL).is_ok();
+        let tree = &self.gate.state.targets.tree;
+        let killed = signal_inside(tree, pid, libc::SIGKILL).is_ok();
         self.killed.insert(pid);
         for finding in findings {
             let action = if killed { Action::Killed } else { Action::Kept };
