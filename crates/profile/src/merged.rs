@@ -7,7 +7,7 @@ use crate::network::NetworkObject;
 use crate::pattern::Pattern;
 use crate::rights::{Entries, List, ListedPattern};
 use crate::source::{Located, TextSpan};
-use std::collections::HashSet;
+use std::{collections::HashSet, path::PathBuf};
 
 /// In `exec` of a domain: whatever may be executed, and is no program of who executes it.
 pub(crate) const ALL_ELSE: &str = "*";
@@ -69,6 +69,8 @@ pub(crate) struct Profile {
     pub(crate) registries: Vec<String>,
     /// The run's own directory for temporary files.
     pub(crate) tmp: String,
+    /// [`Variables::temporary`](crate::Variables::temporary).
+    pub(crate) temporary: Vec<PathBuf>,
     /// `/dev/shm` is the machine's.
     pub(crate) shares_memory: bool,
 }
@@ -133,12 +135,17 @@ impl Domain {
     pub(crate) fn patterns(&self) -> impl Iterator<Item = (Pattern, bool)> {
         let files = self.entries.iter().filter(|it| !it.beside);
         let files = files.map(|it| (it.pattern.clone(), it.list.restricts()));
+        files.chain(self.programs_and_sockets().map(|pattern| (pattern.clone(), false)))
+    }
+
+    /// The patterns of the programs that enter it, and of the sockets that it may connect to.
+    pub(crate) fn programs_and_sockets(&self) -> impl Iterator<Item = &Pattern> {
         let programs = self.programs.iter().map(|(pattern, _)| pattern);
         let sockets = self.network.iter().flat_map(|rule| match &rule.target {
             NetworkObject::Unix(_, patterns) => patterns.as_slice(),
             _ => &[],
         });
-        files.chain(programs.chain(sockets).map(|pattern| (pattern.clone(), false)))
+        programs.chain(sockets)
     }
 
     /// The parts of its lists' patterns that others name.

@@ -276,18 +276,25 @@ impl Entries {
         self.0.iter().filter(|entry| !entry.beside).map(|entry| entry.pattern.regex()).collect()
     }
 
-    /// The rights to the files of `pattern`.
-    pub(crate) fn rights(&self, pattern: &Pattern) -> Rights {
+    /// The rights to the files of `pattern`, which are the machine's where one domain or another
+    /// names them: all see the same files.
+    pub(crate) fn rights(&self, pattern: &Pattern, is_of_machine: bool) -> Rights {
         let mut rights = Rights::default();
-        // Entries are sorted by their ranks, and one with a higher rank covers no pattern.
-        let candidates = self.0.iter().take_while(|entry| entry.rank() <= pattern.stem());
-        let covering: Vec<&ListedPattern> =
-            candidates.filter(|entry| entry.pattern.covers(pattern)).collect();
-        let is_of_machine = covering.iter().any(|entry| entry.is_of_machine());
-        for entry in covering.iter().filter(|entry| !is_of_machine || !entry.is_of_run()) {
+        for entry in self.covering(pattern).filter(|entry| !is_of_machine || !entry.is_of_run()) {
             rights.apply(entry);
         }
         rights
+    }
+
+    /// Whether an entry has the machine's files of `pattern` in the place of the run's own.
+    pub(crate) fn are_of_machine(&self, pattern: &Pattern) -> bool {
+        self.covering(pattern).any(ListedPattern::is_of_machine)
+    }
+
+    fn covering(&self, pattern: &Pattern) -> impl Iterator<Item = &ListedPattern> {
+        // Entries are sorted by their ranks, and one with a higher rank covers no pattern.
+        let candidates = self.0.iter().take_while(|entry| entry.rank() <= pattern.stem());
+        candidates.filter(|entry| entry.pattern.covers(pattern))
     }
 }
 

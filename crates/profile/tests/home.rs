@@ -140,3 +140,45 @@ fn a_file_that_registries_believe_is_not_written_and_stays_as_it_is_otherwise() 
         }
     }
 }
+
+/// What one domain names there is the machine's for all: whoever has the directory as a whole has
+/// that of the run's own files.
+#[test]
+fn what_one_domain_names_of_the_machine_no_other_has_with_a_directory_of_the_runs_own() {
+    let own = "[files]\nwrite = ['/tmp', '/dev/shm']\nexec = ['/tmp']\n";
+    let other = "[domains.other]\nexec = ['/usr/bin/other']\n";
+    for rules in [
+        format!("{own}{other}files.read = ['/tmp/named', '/dev/shm/named']\n"),
+        format!("{own}{other}files.write = ['/tmp/named', '/dev/shm/named']\n"),
+        format!("{own}{other}network.connect = ['unix:/tmp/named', 'unix:/dev/shm/named']\n"),
+        format!("{own}[network]\nconnect = ['unix:/tmp/named', 'unix:/dev/shm/named']\n"),
+        format!("{own}[domains.other]\nexec = ['/tmp/named', '/dev/shm/named']\n"),
+    ] {
+        let source = |text: &str| Source::Text {
+            name: "test.toml".into(),
+            text: text.to_owned(),
+            directory: "/nowhere".into(),
+        };
+        for has_view in [true, false] {
+            let variables = Variables { tmp: "/tmp".into(), ..variables("/home/me", has_view) };
+            let found = compiled(&source(&rules), &variables);
+            for place in ["/tmp", "/dev/shm"] {
+                let named = format!("{place}/named");
+                let main = common::letters(rights(&found, "main", &named));
+                assert_eq!(main, "", "{rules} {has_view} {named}");
+                let beside = rights(&found, "main", &format!("{place}/beside"));
+                assert!(beside.write, "{rules} {has_view} {place}");
+            }
+        }
+    }
+    // The other way round.
+    let rules = "[files]\nread = ['/tmp/named']\n[domains.other]\nexec = ['/usr/bin/other']\n\
+                 inherit = false\nfiles.write = ['/tmp']\n";
+    let found = compiled(
+        &Source::Text { name: "test.toml".into(), text: rules.into(), directory: "/".into() },
+        &Variables { tmp: "/tmp".into(), ..variables("/home/me", true) },
+    );
+    assert_eq!(common::letters(rights(&found, "other", "/tmp/named")), "");
+    assert_eq!(common::letters(rights(&found, "main", "/tmp/named")), "r");
+    assert!(rights(&found, "other", "/tmp/beside").write);
+}

@@ -6,7 +6,7 @@ use crate::amended::{Amended, Taken};
 use crate::amendment::{Clause, ClauseObject, everything};
 use crate::merged::{Domain, Profile};
 use crate::pattern::Pattern;
-use crate::rights::{ListedPattern, Rights};
+use crate::rights::{ListedPattern, Rights, Standing};
 use crate::source::TextSpan;
 use std::collections::HashSet;
 
@@ -154,9 +154,19 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
             patterns[at - 1 - apart..=at].rotate_right(1);
         }
     }
+    let is_within = |it: &&Pattern| Standing::of(it, &profile.temporary) == Standing::Within;
+    let others = profile.domains.iter().flat_map(Domain::programs_and_sockets);
+    let others: Vec<&Pattern> = others.filter(is_within).collect();
+    let rights = |pattern: &Pattern| {
+        let mut domains = profile.domains.iter();
+        let is_of_machine = others.iter().any(|other| other.covers(pattern))
+            || domains.any(|domain| domain.entries.are_of_machine(pattern));
+        let domains = profile.domains.iter();
+        domains.map(|domain| domain.entries.rights(pattern, is_of_machine)).collect()
+    };
     let node = |(pattern, _): &(Pattern, bool)| Node {
         type_name: type_name(profile, pattern, out),
-        rights: profile.domains.iter().map(|domain| domain.entries.rights(pattern)).collect(),
+        rights: rights(pattern),
         taken: vec![Taken::default(); profile.domains.len()],
         part_of: pattern.clone(),
         pattern: pattern.clone(),
