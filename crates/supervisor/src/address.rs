@@ -4,7 +4,7 @@ use rustix::io::{Errno, Result};
 use std::{
     ffi::OsStr,
     fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -70,6 +70,19 @@ impl Address {
         Ok(bytes)
     }
 
+    /// The link that an address is on which each link has one of (`sin6_scope_id`); of others the
+    /// kernel does not look at it.
+    fn scope(&self) -> u32 {
+        let is_of_a_link = match self.kind {
+            Kind::Ip(IpAddr::V6(ip), _) => {
+                ip.is_unicast_link_local() || ip.is_multicast() && ip.segments()[0] & 0xf <= 2
+            }
+            _ => false,
+        };
+        let scope = slice(&self.bytes, 24).filter(|_| is_of_a_link);
+        scope.map_or(0, u32::from_ne_bytes)
+    }
+
     /// The family that the kernel reads.
     pub fn family(&self) -> i32 {
         let family = self.bytes.first_chunk().map_or(0, |bytes| u16::from_ne_bytes(*bytes));
@@ -106,7 +119,8 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             Kind::None => f.write_str("no address"),
-            Kind::Ip(ip, port) => std::net::SocketAddr::new(*ip, *port).fmt(f),
+            Kind::Ip(IpAddr::V6(ip), port) => SocketAddrV6::new(*ip, *port, 0, self.scope()).fmt(f),
+            Kind::Ip(ip, port) => SocketAddr::new(*ip, *port).fmt(f),
             Kind::Path(path) => write!(f, "unix:{}", path.display()),
             Kind::Abstract(name) => write!(f, "unix:@{}", String::from_utf8_lossy(name)),
             Kind::Other(family) => write!(f, "an address of family {family}"),
@@ -133,6 +147,24 @@ mod tests {
         assert_eq!(parse(libc::AF_UNIX, b"\0a\0b").unwrap(), Kind::Abstract(b"a\0b".to_vec()));
         assert_eq!(parse(libc::AF_INET, &[0, 80]), Err(Errno::INVAL));
         assert_eq!(Address::parse(vec![1]), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn the_same_address_on_two_links_has_two_names() {
+        let told = |first: u16, scope: u32| {
+            let ip = Ipv6Addr::from([first, 0, 0, 0, 0, 0, 0, 1]).octets();
+            let family = (libc::AF_INET6 as u16).to_ne_bytes();
+            let bytes = [&family[..], &[0, 80], &[0; 4], &ip, &scope.to_ne_bytes()].concat();
+            Address::parse(bytes).unwrap().to_string()
+        };
+        assert_eq!(told(0xfe80, 2), "[fe80::1%2]:80");
+        assert_eq!(told(0xfe80, 3), "[fe80::1%3]:80");
+        assert_eq!(told(0xff02, 3), "[ff02::1%3]:80");
+        assert_eq!(told(0xfe80, 0), "[fe80::1]:80");
+        // It is one host whatever stands there.
+        assert_eq!(told(0x2001, 3), "[2001::1]:80");
+        let short = Address::parse([&(libc::AF_INET6 as u16).to_ne_bytes()[..], &[0; 22]].concat());
+        assert_eq!(short.unwrap().to_string(), "[::]:0");
     }
 
     #[test]

@@ -224,9 +224,22 @@ fn line(record: &Record, scope: &Scope) -> Option<String> {
         return temporary_in(directory, name).or_else(|| made_by_pattern(directory, name));
     }
     let object = named(record, scope);
+    if record.tclass == "endpoint" {
+        return Some(entry(list, &on_any_link(object)));
+    }
     let is_path = list.starts_with("files.") || object.starts_with("unix:");
     let object = if is_path { literal(object) } else { object.to_owned() };
     (!object.is_empty()).then(|| entry(list, &object))
+}
+
+/// An endpoint without the link that it is on: rules are about the address on all of them.
+fn on_any_link(endpoint: &str) -> String {
+    match endpoint.split_once('%') {
+        Some((ip, rest)) => {
+            format!("{ip}{}", rest.trim_start_matches(|c: char| c.is_ascii_digit()))
+        }
+        None => endpoint.to_owned(),
+    }
 }
 
 /// Whether a directory holds much more than one program's files: nobody should grant writing all of

@@ -241,6 +241,14 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
         allow_one(asker, own, pid, of_signal(signal))?;
         return recipient.map_or(Ok(Answer::Continue), |it| it.signal(asker, own, signal));
     }
+    if let Targets::One(pid) = targets
+        && send::ends_or_stops(asker, own, pid, signal)
+    {
+        let thread = matches!(asker.number, Sysno::tgkill | Sysno::rt_tgsigqueueinfo);
+        let named = (pid, thread.then(|| int(1)));
+        let allow = || allow_one(asker, own, pid, of_signal(signal));
+        return send::end_or_stop(asker, own, named, signal, allow);
+    }
     allow(asker, &targets, of_signal(signal))?;
     // PID and signal came in registers. A PID in a namespace of its own keeps its owner for longer
     // than a call waits, and the kernel itself (PID namespace, Landlock scope) lets no signal out

@@ -1,26 +1,91 @@
-//! Signalling one process or thread by its number, where there are several domains and the run has
-//! no numbers of its own.
+//! Signalling one process or thread by its number, where there are several domains.
 //!
-//! A caller can make its call late (`SCHED_IDLE`). By then the number may be that of a process in
-//! another domain. So the monitor signals whom it has asked about, by a descriptor, and says who
-//! has signalled.
+//! A caller can make its call late (`SCHED_IDLE`). By then the process may have entered another
+//! domain, or, where the run has no numbers of its own, the number be another process's. So the
+//! monitor signals whom it has asked about, by a descriptor, and says who has signalled. With
+//! numbers of its own, a run has only what nobody can handle sent so: it looks as ever.
 
-use mediation::call::{Answer, Asker, CallResult, PIDFD_THREAD};
+use mediation::{
+    call::{Answer, Asker, CallResult, PIDFD_THREAD},
+    subject::{has_stayed, label_generation},
+};
 use proc::Identity;
 use rustix::{
     io::{Errno, Result},
     process::{Pid, PidfdFlags, pidfd_open},
 };
 use std::os::fd::{AsFd as _, OwnedFd};
-use supervisor::thread::{self, SignalInfo};
+use supervisor::{
+    PAUSE,
+    thread::{self, SignalInfo},
+};
 use syscalls::Sysno;
+
+/// How often is looked whether a process has stayed in its domain, while it enters others.
+const LOOKS: u32 = 1000;
 
 /// Whether a signal to `pid` is for [`Recipient`]: no number of the caller's own comes to another
 /// process while it makes a call.
 pub(super) fn is_by_monitor(asker: Asker<'_>, own: &Identity, pid: u32) -> bool {
+    own.pid == own.inner_pid && is_of_another(asker, own, pid)
+}
+
+/// Whether a signal to `pid` is for [`end_or_stop`].
+pub(super) fn ends_or_stops(asker: Asker<'_>, own: &Identity, pid: u32, signal: i32) -> bool {
+    [libc::SIGKILL, libc::SIGSTOP].contains(&signal)
+        && own.pid != own.inner_pid
+        && is_of_another(asker, own, pid)
+}
+
+/// Whether a call that names its target by number signals another process, of which there may be
+/// some of other domains.
+fn is_of_another(asker: Asker<'_>, own: &Identity, pid: u32) -> bool {
     let is_own = pid == own.inner_pid || pid == own.inner_tid;
     let signals = !matches!(asker.number, Sysno::pidfd_open | Sysno::pidfd_send_signal);
-    signals && !is_own && own.pid == own.inner_pid && !asker.state.subjects.cannot_differ_yet()
+    signals && !is_own && !asker.state.subjects.cannot_differ_yet()
+}
+
+/// Sends SIGKILL or SIGSTOP, which concern whole processes, to the process of `thread`, or that is
+/// `pid`, as the run numbers them. `allow` asks about it, as long as it enters domains meanwhile.
+pub(super) fn end_or_stop(
+    asker: Asker<'_>,
+    own: &Identity,
+    (pid, thread): (u32, Option<i32>),
+    signal: i32,
+    allow: impl Fn() -> Result<()>,
+) -> CallResult {
+    let state = asker.state;
+    let tree = &state.targets.tree;
+    let process = |number| tree.proc.identity(tree.outer_pid(number, own)?).map(|it| it.pid);
+    let named = thread.map_or(Ok(pid), u32::try_from).map_err(|_| Errno::INVAL)?;
+    let found = process(named)
+        .and_then(|found| Ok((found, pidfd_open(number(found)?, PidfdFlags::empty())?)));
+    let is_its = |found: u32| thread.is_none() || process(pid) == Ok(found);
+    let (found, fd) = match found {
+        Ok((found, fd)) if is_its(found) && tree.is_inside(found) => (found, fd),
+        // What is said of those outside, it says.
+        _ => return allow().and(Err(Errno::SRCH)),
+    };
+    let mut is_decided = false;
+    for _ in 0..LOOKS {
+        let before = label_generation(state, found);
+        allow()?;
+        // Who has no label any more has ended.
+        is_decided = before.is_err() || before.is_ok_and(|it| has_stayed(state, found, it));
+        if is_decided {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    if !is_decided {
+        return Err(Errno::PERM);
+    }
+    if asker.same_ids().is_err() {
+        // The kernel says whether it may.
+        return Ok(Answer::Continue);
+    }
+    thread::signal(fd.as_fd(), signal)?;
+    Ok(Answer::Return(0))
 }
 
 /// Whom kill(2), tkill(2), tgkill(2), rt_sigqueueinfo(2) or rt_tgsigqueueinfo(2) is for.
