@@ -4,10 +4,11 @@ mod keyboard;
 
 use crate::{
     Case, cases,
+    dewar::Call,
     process::{run, until},
     stage::{Stage, bash},
 };
-use keyboard::{INTERRUPT, Keyboard, line};
+use keyboard::{INTERRUPT, Keyboard, line, line_of};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::{ffi::OsString, time::Duration};
 
@@ -22,6 +23,7 @@ pub(crate) const CASES: &[&[Case]] = &[cases![
     a_run_that_nobody_could_continue_is_not_left_stopped,
     a_run_that_ends_hangs_up_nothing_that_is_stopped_beside_it,
     the_controlling_terminal_is_read_and_written,
+    the_controlling_terminal_is_written_by_whom_its_own_name_lets,
     an_interrupt_at_any_moment_ends_the_run,
     top_follows_the_terminal_and_leaves_it_as_it_was,
 ]];
@@ -222,6 +224,17 @@ fn the_controlling_terminal_is_read_and_written(stage: &Stage) {
     assert_eq!(keyboard.status(), 4);
     let denials = stage.record().denials;
     assert!(denials.is_empty(), "{denials:?}");
+}
+
+fn the_controlling_terminal_is_written_by_whom_its_own_name_lets(stage: &Stage) {
+    let profile = stage.profile("extends = 'workspace'\nfiles.readonly = ['/dev/pts']\n");
+    let script =
+        "echo x 2>/dev/null > /dev/tty; echo wr\"\"itten $?; : < /dev/tty; echo re\"\"ad $?";
+    let call = Call { profile: Some(&profile), ..stage.call() };
+    let mut keyboard = Keyboard::new(stage);
+    keyboard.keys(&format!("{}\n", line_of(stage.dewar(call, &bash(script)))));
+    keyboard.expect("written 1");
+    keyboard.expect("read 0");
 }
 
 /// Also while it is being set up, when the key reaches Dewar alone.

@@ -349,10 +349,13 @@ said["end"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 }
 
 const HOLDER: &str = r#"
+if os.path.exists("holds"):
+    os.remove("holds")
 child = os.fork()
 if child == 0:
     fd = os.open("secret", os.O_RDONLY)
-    signal.signal(signal.SIGUSR1, lambda *_: os._exit(7))
+    for number in (signal.SIGUSR1, signal.SIGRTMIN + 6):
+        signal.signal(number, lambda *_: os._exit(7))
     open("holds", "w").close()
     while True:
         time.sleep(1)
@@ -371,8 +374,11 @@ fn who_is_to_be_killed_is(stage: &Stage) {
 
 fn who_is_to_be_signalled_is(stage: &Stage) {
     let deny = "[files]\ndeny = ['${workspace}/secret*']\n";
-    let ran = stage.change(("", deny), &format!("{{\"signal\":{}}}", libc::SIGUSR1), HOLDER);
-    check(&ran, &json!({ "end": 7 }));
+    // Also one without a name.
+    for signal in [libc::SIGUSR1, libc::SIGRTMIN() + 6] {
+        let ran = stage.change(("", deny), &format!("{{\"signal\":{signal}}}"), HOLDER);
+        check(&ran, &json!({ "end": 7 }));
+    }
 }
 
 fn what_the_kernel_reads_alone_is_not_taken_halfway(stage: &Stage) {
