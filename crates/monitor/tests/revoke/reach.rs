@@ -371,9 +371,8 @@ fn who_is_to_be_killed_is(stage: &Stage) {
 
 fn who_is_to_be_signalled_is(stage: &Stage) {
     let deny = "[files]\ndeny = ['${workspace}/secret*']\n";
-    let signal = libc::SIGRTMIN() + 6;
-    let ran = stage.change(("", deny), &format!("{{\"signal\":{signal}}}"), HOLDER);
-    check(&ran, &json!({ "end": 7 }));
+    let mode = format!("{{\"signal\":{}}}", libc::SIGRTMIN() + 6);
+    check(&stage.change(("", deny), &mode, HOLDER), &json!({ "end": 7 }));
 }
 
 fn what_the_kernel_reads_alone_is_not_taken_halfway(stage: &Stage) {
