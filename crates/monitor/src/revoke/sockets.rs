@@ -26,11 +26,9 @@ use std::{
 use supervisor::{
     closing::Duplicate,
     flight,
-    socket::{option, tcp_state, unsent},
+    socket::{SYN_SENT, option, tcp_state, unsent},
 };
 
-/// `TCP_SYN_SENT` of `net/tcp_states.h`.
-const SYN_SENT: u8 = 2;
 /// How often a connecting stream is looked for in the kernel's table.
 const LOOKS: u32 = 4;
 
