@@ -5,14 +5,14 @@
 //! another domain. So the monitor signals whom it has asked about, by a descriptor, and says who
 //! has signalled.
 
-use mediation::call::{Answer, Asker, CallResult, PIDFD_THREAD};
+use mediation::call::{Answer, Asker, CallResult};
 use proc::Identity;
 use rustix::{
     io::{Errno, Result},
     process::{Pid, PidfdFlags, pidfd_open},
 };
 use std::os::fd::{AsFd as _, OwnedFd};
-use supervisor::thread::{self, SignalInfo};
+use supervisor::thread::{self, PIDFD_THREAD, SignalInfo};
 use syscalls::Sysno;
 
 /// Whether a signal to `pid` is for [`Recipient`]: no number of the caller's own comes to another
