@@ -5,11 +5,11 @@ use super::{
     SocketAsker,
     asker::allow,
     caller_socket::Socket,
+    endpoints::endpoint,
     loopback,
     own::{AbstractName, BoundSocket, InDoubt, NameHolder},
-    peers::Peer,
+    peers::{Peer, abstract_label_for, owned},
     ports::OwnPort,
-    seen::{abstract_label_for, endpoint, owned},
 };
 use crate::shared::Way;
 use audit::Refusal;
