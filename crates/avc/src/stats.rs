@@ -19,15 +19,6 @@ impl Stats {
     pub const fn queries(self) -> u64 {
         self.hint + self.cache + self.server
     }
-
-    /// The share that never reached the security server, 0 to 1; 1 when nothing was asked.
-    #[must_use]
-    pub fn hit_rate(self) -> f64 {
-        match self.queries() {
-            0 => 1.0,
-            queries => (self.hint + self.cache) as f64 / queries as f64,
-        }
-    }
 }
 
 impl ops::Add for Stats {

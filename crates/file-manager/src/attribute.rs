@@ -4,7 +4,7 @@
 use super::{
     FileAsker,
     memory::{is_program, stays_plain},
-    missing_name::{MissingName, New},
+    missing_name::MissingName,
     object::{FileObject, Seen, has_name},
     place::place_of,
     terminals,
@@ -88,8 +88,7 @@ pub(super) fn target(
         Which::Path { dirfd, n, follow } => {
             let path = asker.caller.path(n)?;
             let name = Name { dirfd, path: &path, follow };
-            let ended =
-                |errno| MissingName { name, requested, new: New::No }.ended(asker, errno).errno;
+            let ended = |errno| MissingName::of(name, requested).ended(asker, errno).errno;
             let found = walk(asker.caller, name).map_err(ended)?;
             proc_files::allow(*asker, &found)?;
             let descriptor = found.descriptor;

@@ -2,15 +2,12 @@
 //! have come to the name, and rules tell kinds apart: a directory brings along what nobody has
 //! looked at.
 
-use landlock::{
-    AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetError,
-};
+use super::confined::confined;
+use landlock::{AccessFs, BitFlags};
 use rustix::{
     fs::{FileType, Mode, OFlags},
-    io::{Errno, Result},
+    io::Result,
 };
-use std::os::fd::OwnedFd;
 
 /// What gives a file of a kind a name.
 const KINDS: [(FileType, AccessFs); 7] = [
@@ -34,30 +31,11 @@ pub(super) fn move_only(
 ) -> Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open("/", flags, Mode::empty())?;
-    let confined = || {
-        confine(&root, kinds).map_err(|_| Errno::ACCESS)?;
-        make()
-    };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(128 << 10);
-        let thread = thread.spawn_scoped(scope, confined).map_err(|_| Errno::NOMEM)?;
-        thread.join().unwrap_or(Err(Errno::ACCESS))
-    })
-}
-
-/// Takes the right to give names to files from the calling thread, save to those of `kinds`.
-fn confine(root: &OwnedFd, kinds: &[FileType]) -> std::result::Result<(), RulesetError> {
     let access = |of: &dyn Fn(FileType) -> bool| -> BitFlags<AccessFs> {
         let all = KINDS.into_iter().filter(|(kind, _)| of(*kind));
         all.fold(AccessFs::Refer.into(), |all, (_, access)| all | access)
     };
-    Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(access(&|_| true))?
-        .create()?
-        .add_rule(PathBeneath::new(root, access(&|kind| kinds.contains(&kind))))?
-        .restrict_self()?;
-    Ok(())
+    confined(access(&|_| true), (&root, access(&|kind| kinds.contains(&kind))), make)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod acl;
 mod asker;
 mod attribute;
 mod change;
+mod confined;
 mod continued;
 mod entry;
 mod kinds;
@@ -37,6 +38,7 @@ mod xattr;
 use mediation::{call::Answer, decides};
 
 pub use asker::FileAsker;
+pub use confined::confined;
 pub use entry::allow_new;
 pub use manager::FileManager;
 pub use memory::stays_plain;

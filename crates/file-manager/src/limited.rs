@@ -20,8 +20,6 @@ use supervisor::{Name, WalkedPath, resolve_within, walk_no_magiclinks};
 
 /// `struct open_how` of `linux/openat2.h`: flags, mode, limits.
 const HOW_BYTES: usize = 24;
-/// What later versions of the structure may take at most: a page.
-const MOST_BYTES: u64 = 4096;
 /// `__O_TMPFILE` of `asm-generic/fcntl.h`.
 pub(super) const TMPFILE: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
 /// `VALID_OPEN_FLAGS` of `linux/fcntl.h`; `O_LARGEFILE` is 0 to programs of 64 bits, and a number
@@ -57,19 +55,8 @@ const MOST_LINKS: usize = 40;
 /// The arguments, copied and checked as the kernel does.
 pub(super) fn arguments(asker: Asker<'_>) -> Result<Open> {
     let args = &asker.caller.call.args;
-    let size = args[3];
-    if size < HOW_BYTES as u64 {
-        return Err(Errno::INVAL);
-    }
-    if size > MOST_BYTES {
-        return Err(Errno::TOOBIG);
-    }
-    let how = asker.caller.buffer(args[2], size as usize)?;
-    let (known, newer) = how.split_at(HOW_BYTES);
-    if newer.iter().any(|byte| *byte != 0) {
-        return Err(Errno::TOOBIG);
-    }
-    let word = |n: usize| u64::from_ne_bytes(known[8 * n..][..8].try_into().unwrap_or_default());
+    let how: [u8; HOW_BYTES] = asker.caller.extensible(args[2], args[3])?;
+    let word = |n: usize| u64::from_ne_bytes(how[8 * n..][..8].try_into().unwrap_or_default());
     let (flags, mode, limits) = checked(word(0), word(1), word(2))?;
     Ok(Open { dirfd: asker.caller.int(0), path: asker.caller.path(1)?, flags, mode, limits })
 }

@@ -3,7 +3,7 @@
 
 use super::{
     FileAsker,
-    missing_name::{MissingName, New},
+    missing_name::MissingName,
     object::{Seen, has_name},
     terminals,
 };
@@ -70,7 +70,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
             seen.allow(*asker, requested(seen.class), fd)?;
         }
         Err(errno) => {
-            let missing_name = MissingName { name, requested: what.requested, new: New::No };
+            let missing_name = MissingName::of(name, what.requested);
             let ended = missing_name.ended(asker, errno);
             if ended.errno != errno {
                 return Err(ended.errno);
@@ -113,7 +113,7 @@ pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
         Ok((found.existing()?, descriptor))
     });
     let requested = perm::file::GETATTR | perm::file::WATCH;
-    let missing_name = MissingName { name, requested, new: New::No };
+    let missing_name = MissingName::of(name, requested);
     let (object, descriptor) = found.map_err(|errno| missing_name.ended(asker, errno).errno)?;
     let seen = Seen::of(*asker, object.as_fd())?;
     if seen.class != Class::Dir

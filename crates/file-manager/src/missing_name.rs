@@ -51,7 +51,12 @@ pub struct Ended {
     pub refused: bool,
 }
 
-impl MissingName<'_> {
+impl<'a> MissingName<'a> {
+    /// A use of what is there, which makes nothing.
+    pub fn of(name: Name<'a>, requested: AccessVector) -> Self {
+        Self { name, requested, new: New::No }
+    }
+
     /// What it means for the program that the walk in the view ended by `errno`. Recorded if policy
     /// is the reason: if outside of the view there is what was looked for, or it would have been
     /// made there. What does not exist anywhere is no denial, whatever policy would have said of

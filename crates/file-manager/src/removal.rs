@@ -58,7 +58,7 @@ impl NameChange<'_> {
         let root = if directory { irremovable(&path) } else { Errno::ISDIR };
         let entry = self.entry_of((place.0, &path), root, New::No)?;
         let name = Name { dirfd: place.0, path: &path, follow: false };
-        let missing_name = MissingName { name, requested: perm::file::UNLINK, new: New::No };
+        let missing_name = MissingName::of(name, perm::file::UNLINK);
         let missing = || missing_name.ended(self.asker, Errno::NOENT).errno;
         let object = entry.object.as_ref().ok_or_else(missing)?;
         let seen = Seen::of(*self.asker, object.as_fd())?;

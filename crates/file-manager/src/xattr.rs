@@ -22,8 +22,6 @@ const XATTR_SIZE_MAX: u64 = 65_536;
 const XATTR_NAME_MAX: usize = 255;
 /// `struct xattr_args` of `linux/xattr.h`: where the value lies, its length, flags.
 const ARGS_BYTES: usize = 16;
-/// What later versions of the structure may take at most: a page.
-const MOST_ARGS_BYTES: u64 = 4096;
 
 pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
     use Sysno::*;
@@ -73,18 +71,7 @@ fn value(asker: FileAsker<'_>) -> Result<(u64, u64, u32)> {
     if !is_at(asker) {
         return Ok((args[2], args[3], args[4] as u32));
     }
-    let size = args[5];
-    if size < ARGS_BYTES as u64 {
-        return Err(Errno::INVAL);
-    }
-    if size > MOST_ARGS_BYTES {
-        return Err(Errno::TOOBIG);
-    }
-    let raw = asker.caller.buffer(args[4], size as usize)?;
-    let (known, newer) = raw.split_at(ARGS_BYTES);
-    if newer.iter().any(|byte| *byte != 0) {
-        return Err(Errno::TOOBIG);
-    }
+    let known: [u8; ARGS_BYTES] = asker.caller.extensible(args[4], args[5])?;
     let word = |at: usize| u32::from_ne_bytes(known[at..][..4].try_into().unwrap_or_default());
     let address = u64::from_ne_bytes(known[..8].try_into().unwrap_or_default());
     Ok((address, word(8).into(), word(12)))

@@ -76,12 +76,6 @@ impl Status {
         (self.device, self.number)
     }
 
-    /// Whether it was certainly made before `time`, in seconds and nanoseconds; no where the file
-    /// system does not tell.
-    pub fn is_older_than(&self, time: (i64, i64)) -> bool {
-        self.birth.is_some_and(|(seconds, nanos)| (seconds, i64::from(nanos)) < time)
-    }
-
     pub(crate) fn inode(&self) -> Option<Inode> {
         self.birth.map(|birth| Inode { device: self.device, number: self.number, birth })
     }

@@ -1,6 +1,9 @@
 //! Labels of addresses and ports.
 
-use flask::{InitialSid, LabelRules, NodeRule, PortRule, Protocol, Sid};
+use flask::{
+    Class, InitialSid, LabelError, LabelRules, NodeRule, PortRule, Protocol, Question,
+    SecurityServer, Sid,
+};
 use std::net::IpAddr;
 
 /// The rules for addresses and ports.
@@ -40,6 +43,20 @@ impl Networks {
             |rule: &&PortRule| rule.protocol == protocol && (rule.low..=rule.high).contains(&port);
         let best = self.ports.iter().filter(fits).min_by_key(|rule| rule.high - rule.low);
         best.map_or(InitialSid::Port.into(), |rule| rule.sid)
+    }
+
+    /// The label of an address with a port.
+    ///
+    /// # Errors
+    ///
+    /// As [`SecurityServer::compute_create`].
+    pub fn endpoint(
+        &self,
+        server: &dyn SecurityServer,
+        (protocol, ip, port): (Protocol, IpAddr, u16),
+    ) -> Result<Sid, LabelError> {
+        let (ssid, tsid) = (self.node(ip), self.port(protocol, port));
+        server.compute_create(Question { ssid, tsid, tclass: Class::Endpoint }, None)
     }
 }
 

@@ -200,12 +200,8 @@ impl Judge {
     fn endpoint(&self, access: &Access) -> Option<Sid> {
         let (address, protocol) = endpoint(&access.object)?;
         let ip = if access.wants("name_bind") { address.ip() } else { reached(address.ip()) };
-        let question = Question {
-            ssid: self.networks.node(ip.to_canonical()),
-            tsid: self.networks.port(protocol, address.port()),
-            tclass: Class::Endpoint,
-        };
-        self.server.compute_create(question, None).ok()
+        let endpoint = (protocol, ip.to_canonical(), address.port());
+        self.networks.endpoint(&self.server, endpoint).ok()
     }
 }
 

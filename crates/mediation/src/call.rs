@@ -8,9 +8,9 @@ use crate::{
 use audit::{Access, Refusal, attempt};
 use flask::Question;
 use rustix::{
-    fs::{Mode, OFlags},
+    fs::Mode,
     io::{self, Errno},
-    process::{Gid, Pid, PidfdFlags, PidfdGetfdFlags},
+    process::Gid,
     thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities},
 };
 use std::{collections::BTreeSet, os::fd::AsFd};
@@ -31,9 +31,6 @@ pub struct Asker<'a> {
     /// Which call it is.
     pub number: Sysno,
 }
-
-/// `PIDFD_THREAD` of `linux/pidfd.h`, which is `O_EXCL`.
-pub const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
 
 impl Asker<'_> {
     /// Runs `make` under the caller's file mode creation mask. It must not wait for others.
@@ -114,25 +111,11 @@ impl Asker<'_> {
 
     /// A duplicate of descriptor `fd` of the calling thread.
     pub fn duplicate(&self, fd: i32) -> io::Result<Duplicate> {
-        let &proc::Identity { pid, inner_pid, inner_tid, .. } = self.caller.identity()?;
-        let number = |id: u32| Pid::from_raw(id.cast_signed()).ok_or(Errno::SRCH);
-        let tid = self.caller.call.tid;
-        let pidfd = if inner_pid == inner_tid {
-            rustix::process::pidfd_open(number(pid)?, PidfdFlags::empty())?
-        } else {
-            // A thread may have a table of its own (`CLOSE_RANGE_UNSHARE`).
-            match rustix::process::pidfd_open(number(tid)?, PIDFD_THREAD) {
-                // Before Linux 6.9 there are only descriptors of processes.
-                Err(Errno::INVAL) if thread::same_descriptors(tid, pid) => {
-                    rustix::process::pidfd_open(number(pid)?, PidfdFlags::empty())?
-                }
-                Err(Errno::INVAL) => return Err(Errno::BADF),
-                opened => opened?,
-            }
-        };
-        let fd = match rustix::process::pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty()) {
+        let taken = thread::take_descriptor(self.caller.call.tid, self.caller.identity()?.pid, fd);
+        let fd = match taken {
             Err(Errno::PERM) => return Err(self.refuse(&out_of_reach(self.number, fd))),
-            fd => Duplicate::from(fd?),
+            Err(Errno::OPNOTSUPP) => return Err(Errno::BADF),
+            taken => taken?,
         };
         // Else the caller is dead, and the descriptor may be that of whoever got its PID.
         if self.state.targets.listener.is_valid(self.caller.call.id) {

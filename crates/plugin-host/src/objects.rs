@@ -1,7 +1,7 @@
 //! What plugins can reach through the host: files and addresses, with their labels.
 
 use crate::interface::{EACCES, EINVAL, ENOENT};
-use flask::{Class, FileKind, Protocol, Question, SecurityServer, Seqno, Sid};
+use flask::{FileKind, Protocol, SecurityServer, Seqno, Sid};
 use labelling::{Networks, PathRules};
 use rustix::{
     fs::{
@@ -54,13 +54,8 @@ impl Labels {
 
     /// The label of an address with a port, for TCP.
     pub(crate) fn of_address(&self, address: SocketAddr) -> Option<Sid> {
-        let rules = self.rules()?;
-        let question = Question {
-            ssid: rules.networks.node(address.ip()),
-            tsid: rules.networks.port(Protocol::Tcp, address.port()),
-            tclass: Class::Endpoint,
-        };
-        self.server.compute_create(question, None).ok()
+        let endpoint = (Protocol::Tcp, address.ip(), address.port());
+        self.rules()?.networks.endpoint(&*self.server, endpoint).ok()
     }
 
     /// `None` when there is no answer or a rule cannot be read: nothing is labelled, so nothing is

@@ -23,5 +23,12 @@ pub enum Answer {
     Again,
 }
 
+/// `ERESTARTSYS` of `linux/errno.h`: with a signal pending, the kernel makes of it a restart or
+/// `EINTR`, as the program has asked for with `SA_RESTART`.
+pub const RESTART: Errno = Errno::from_raw_os_error(512);
+
+/// `ERESTARTNOINTR` of `linux/errno.h`: the call is made anew, whatever signal is pending.
+pub const ANEW: Errno = Errno::from_raw_os_error(513);
+
 /// What an object manager makes of a call: an answer, or the errno that the program sees.
 pub type CallResult = std::result::Result<Answer, Errno>;

@@ -104,6 +104,27 @@ impl<'a> Caller<'a> {
         Ok(buffer)
     }
 
+    /// A structure of `size` bytes at `address`. What later versions of it have behind the `N`
+    /// bytes that are known must be zero (`copy_struct_from_user` of `linux/uaccess.h`).
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if it is shorter, `E2BIG` if it is longer than a page or the rest is not zero; else
+    /// as [`Caller::bytes`].
+    pub fn extensible<const N: usize>(&self, address: u64, size: u64) -> Result<[u8; N]> {
+        if size < N as u64 {
+            return Err(Errno::INVAL);
+        }
+        if size > PAGE {
+            return Err(Errno::TOOBIG);
+        }
+        let all = self.buffer(address, size as usize)?;
+        match all.split_first_chunk() {
+            Some((known, newer)) if newer.iter().all(|byte| *byte == 0) => Ok(*known),
+            _ => Err(Errno::TOOBIG),
+        }
+    }
+
     fn fill(&self, address: u64, buffer: &mut [u8]) -> Result<()> {
         if self.certain(memory::read(self.call.tid, address, buffer))? == buffer.len() {
             Ok(())

@@ -12,7 +12,8 @@
 //!  Stopped: all threads, held by ptrace(2) ──▶ Injector: calls made in the place of one
 //! ```
 //!
-//! All unsafe code of the monitor is here, below `sys/`: what decides has none.
+//! Its unsafe code is below `sys/`. Other crates of the monitor have theirs likewise (`confine`,
+//! `inode-labels`, `proc`): what decides has none.
 //!
 //! # Example
 //!
@@ -58,7 +59,7 @@ mod sys;
 mod targets;
 mod witness;
 
-pub use answer::{Answer, CallResult};
+pub use answer::{ANEW, Answer, CallResult, RESTART};
 pub use caller::Caller;
 pub use execs::{Awaited, Execs};
 pub use found::WalkedPath;
@@ -68,7 +69,7 @@ pub use kept_number::KeptNumber;
 pub use link_directories::LinkDirectories;
 pub use missing_capabilities::MissingCapabilities;
 pub use on_behalf::OnBehalf;
-pub use pending::{ANEW, PendingCalls};
+pub use pending::PendingCalls;
 pub use quiesce::Quiesce;
 pub use resolve::{
     Name, resolve, resolve_for_caller, resolve_within, walk, walk_for_caller, walk_no_magiclinks,

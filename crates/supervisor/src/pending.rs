@@ -6,6 +6,7 @@
 //! meanwhile.
 
 use crate::{
+    answer::{ANEW, RESTART},
     caller::Caller,
     sys::{notify::Listener, thread::Interruptible},
 };
@@ -19,13 +20,6 @@ use std::{
 /// Calls that can wait at once, each with a thread of the monitor. More fail with `ENFILE`, so that
 /// threads are left for everything else.
 const MOST: usize = 128;
-
-/// `ERESTARTSYS` of `linux/errno.h`: with a signal pending, the kernel makes of it a restart or
-/// `EINTR`, as the program has asked for with `SA_RESTART`.
-const RESTART: i32 = 512;
-
-/// `ERESTARTNOINTR` of `linux/errno.h`: the call is made anew, whatever signal is pending.
-pub const ANEW: Errno = Errno::from_raw_os_error(513);
 
 /// The calls that wait, by notification.
 #[derive(Debug, Default)]
@@ -144,7 +138,7 @@ fn due(signals: Signals) -> Option<Errno> {
     match (signals.own, signals.shared, signals.threads) {
         (false, false, _) => None,
         (false, true, 2..) => Some(Errno::INTR),
-        _ => Some(Errno::from_raw_os_error(RESTART)),
+        _ => Some(RESTART),
     }
 }
 
@@ -154,7 +148,7 @@ mod tests {
 
     #[test]
     fn only_a_signal_that_is_heard_ends_a_wait() {
-        let restart = Some(Errno::from_raw_os_error(RESTART));
+        let restart = Some(RESTART);
         for (threads, own, shared, want) in [
             (1, false, false, None),
             (1, false, true, restart),

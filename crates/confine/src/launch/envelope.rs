@@ -6,8 +6,8 @@ use std::{
 };
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+    ABI, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
 };
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2},
@@ -52,20 +52,6 @@ pub(super) enum EnvelopeError {
 }
 
 impl Envelope {
-    /// Whether what is asked needs what the Landlock of this version added.
-    #[must_use]
-    pub fn needs(&self, version: u32) -> bool {
-        let added = |version: u32| {
-            let before = AccessFs::from_all(ABI::from(version.cast_signed() - 1));
-            AccessFs::from_all(ABI::from(version.cast_signed())) & !before
-        };
-        match version {
-            4 => self.tcp_bind.is_some() || self.tcp_connect.is_some(),
-            6 => self.scope_abstract_unix || self.scope_signal,
-            _ => self.handled_fs.intersects(added(version)),
-        }
-    }
-
     /// Confines the calling thread and all that it creates. It must have `no_new_privs`.
     /// `queues` is where the run's own message queues lie.
     pub(super) fn apply(&self, queues: Option<BorrowedFd<'_>>) -> Result<(), EnvelopeError> {

@@ -19,19 +19,19 @@ pub struct Limits {
     /// How many processors' worth of time the sandbox gets (cgroup), such as 1.5. Without a
     /// writable cgroup the sandbox is bound to that many processors, rounded up.
     pub cpus: Option<f64>,
-    /// Processor time of each process (`RLIMIT_CPU`), rounded up to seconds.
-    pub cpu_time: Option<Duration>,
     /// Size of each file written (`RLIMIT_FSIZE`), in bytes.
     pub file_bytes: Option<u64>,
     /// Open descriptors of each process (`RLIMIT_NOFILE`).
     pub open_files: Option<u64>,
     /// Size of a core file (`RLIMIT_CORE`), in bytes.
     pub core_bytes: Option<u64>,
-    /// Wall time, after which the command is told to end (`SIGTERM`).
+    /// Wall time, after which the command is told to end (`SIGTERM`); two seconds later, the whole
+    /// sandbox is killed.
     pub time: Option<Duration>,
-    /// How long it may take to end before the whole sandbox is killed; two seconds by default.
-    pub grace: Option<Duration>,
 }
+
+/// How long a command may take to end at its limit on wall time.
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// Which limits a cgroup enforces, so that no stand-in is needed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,21 +55,13 @@ pub struct Reached {
 }
 
 impl Limits {
-    /// How long after `SIGTERM` the sandbox is killed.
-    #[must_use]
-    pub fn grace(&self) -> Duration {
-        self.grace.unwrap_or(Duration::from_secs(2))
-    }
-
     /// Sets the limits of the calling process and its descendants, besides those that a cgroup
     /// enforces; but for that of descriptors. A limit is never raised.
     pub(super) fn apply(&self, by_cgroup: ByCgroup) -> Result<(), Errno> {
         let unless = |done: bool, limit: Option<u64>| if done { None } else { limit };
-        let seconds = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
         let all = [
             (Resource::As, unless(by_cgroup.memory, self.memory_bytes)),
             (Resource::Nproc, unless(by_cgroup.processes, self.processes)),
-            (Resource::Cpu, self.cpu_time.map(seconds)),
             (Resource::Fsize, self.file_bytes),
             (Resource::Core, self.core_bytes),
         ];

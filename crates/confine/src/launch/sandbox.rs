@@ -13,7 +13,7 @@ use super::capabilities::with_raised;
 use super::cgroup::Cgroup;
 use super::descendants;
 use super::inherited::Inherited;
-use super::limits::{Limits, Reached};
+use super::limits::{GRACE, Limits, Reached};
 use super::outcome::CommandStatus;
 use super::stop::Stop;
 use super::subreaper::Subreaper;
@@ -248,7 +248,7 @@ impl Sandbox {
             Clock::Running(end) if now >= end => {
                 self.signal(Signal::TERM);
                 self.signal(Signal::CONT);
-                *clock = Clock::Grace(now + self.limits.grace());
+                *clock = Clock::Grace(now + GRACE);
             }
             Clock::Grace(end) if now >= end => {
                 self.kill();

@@ -5,10 +5,9 @@
 
 mod trial;
 
-use landlock::{ABI, Access};
 use serde::Serialize;
 
-use crate::launch::{AccessFs, BitFlags, LaunchSpec, Namespaces, View};
+use crate::launch::Namespaces;
 
 pub use trial::Probe;
 
@@ -135,31 +134,6 @@ impl Layers {
         known.last().map_or(0, |(version, _)| *version)
     }
 
-    /// The file rights that Landlock handles here.
-    #[must_use]
-    pub fn landlock_rights(&self) -> BitFlags<AccessFs> {
-        AccessFs::from_all(ABI::from(self.landlock_version().cast_signed()))
-    }
-
-    /// Takes out of `spec` what this machine lacks, and returns those layers: what they protect
-    /// is lost, so say it aloud.
-    pub fn degrade(&self, spec: &mut LaunchSpec) -> Vec<&Layer> {
-        let before = spec.clone();
-        spec.namespaces = self.namespaces(spec.namespaces);
-        if !spec.namespaces.mount {
-            spec.view = View::default();
-        }
-        self.degrade_envelope(spec);
-        let mut lost = Vec::new();
-        let kept = spec.namespaces.names();
-        lost.extend(before.namespaces.names().into_iter().filter(|name| !kept.contains(name)));
-        if let Some(envelope) = &before.envelope {
-            let asked = LANDLOCK.iter().filter(|(version, _)| envelope.needs(*version));
-            lost.extend(asked.map(|(_, name)| *name).filter(|name| !self.has(name)));
-        }
-        lost.into_iter().filter_map(|name| self.get(name)).collect()
-    }
-
     /// Those of `asked` that work here.
     #[must_use]
     pub fn namespaces(&self, asked: Namespaces) -> Namespaces {
@@ -178,97 +152,46 @@ impl Layers {
             net: asked.net && self.has("net"),
         }
     }
-
-    fn degrade_envelope(&self, spec: &mut LaunchSpec) {
-        let version = self.landlock_version();
-        if version == 0 {
-            spec.envelope = None;
-        }
-        let Some(envelope) = &mut spec.envelope else { return };
-        envelope.handled_fs &= self.landlock_rights();
-        if version < 4 {
-            envelope.tcp_bind = None;
-            envelope.tcp_connect = None;
-        }
-        if version < 6 {
-            envelope.scope_abstract_unix = false;
-            envelope.scope_signal = false;
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::trial::{Trials, layer};
     use super::*;
-    use crate::launch::{Envelope, Inherited, Limits};
 
-    fn all() -> Layers {
+    const ALL: Namespaces = Namespaces {
+        user: true,
+        mount: true,
+        pid: true,
+        ipc: true,
+        uts: true,
+        cgroup: true,
+        net: true,
+    };
+
+    fn without(names: &[&str]) -> Layers {
         let found: Trials = LOSSES.iter().map(|(name, _)| (*name, Ok(()))).collect();
-        Layers {
-            layers: LOSSES.iter().map(|&(name, without)| layer(name, without, &found)).collect(),
-        }
-    }
-
-    fn spec() -> LaunchSpec {
-        let namespaces = Namespaces {
-            user: true,
-            mount: true,
-            pid: true,
-            ipc: true,
-            uts: true,
-            cgroup: true,
-            net: true,
-        };
-        LaunchSpec {
-            command: vec!["true".into()],
-            environment: Vec::new(),
-            cwd: "/".into(),
-            inherited: Inherited::capture(),
-            namespaces,
-            view: View { private_tmp: true, ..View::default() },
-            envelope: Some(Envelope {
-                handled_fs: AccessFs::from_all(ABI::V5),
-                tcp_bind: Some(vec![80]),
-                scope_signal: true,
-                ..Envelope::default()
-            }),
-            capabilities: 0,
-            limits: Limits::default(),
-        }
-    }
-
-    fn lost(without: &[&str]) -> (LaunchSpec, Vec<&'static str>) {
-        let (mut spec, layers) = (spec(), all().without(without));
-        let lost = layers.degrade(&mut spec).into_iter().map(|layer| layer.name).collect();
-        (spec, lost)
+        let layers = LOSSES.iter().map(|&(name, without)| layer(name, without, &found)).collect();
+        Layers { layers }.without(names)
     }
 
     #[test]
     fn nothing_is_lost_where_nothing_lacks() {
-        let (degraded, lost) = lost(&[]);
-        assert!(lost.is_empty());
-        assert_eq!(degraded.namespaces, spec().namespaces);
-        assert_eq!(degraded.view, spec().view);
+        let layers = without(&[]);
+        assert_eq!(layers.namespaces(ALL), ALL);
+        assert_eq!(layers.landlock_version(), 7);
     }
 
     #[test]
     fn without_user_namespaces_there_are_no_others() {
-        let (degraded, lost) = lost(&["user"]);
-        assert_eq!(degraded.namespaces, Namespaces::NONE);
-        assert!(degraded.view.is_plain());
-        assert_eq!(lost, ["user", "mount", "pid", "ipc", "uts", "cgroup", "net"]);
+        assert_eq!(without(&["user"]).namespaces(ALL), Namespaces::NONE);
+        let kept = without(&["mount"]).namespaces(ALL);
+        assert_eq!(kept, Namespaces { mount: false, pid: false, ..ALL });
     }
 
     #[test]
     fn an_older_landlock_handles_what_it_knows() {
-        let (degraded, lost) = lost(&["landlock-truncate"]);
-        let envelope = degraded.envelope.expect("an envelope");
-        assert_eq!(envelope.handled_fs, AccessFs::from_all(ABI::V2));
-        assert_eq!(envelope.tcp_bind, None);
-        assert!(!envelope.scope_signal);
-        assert!(lost.contains(&"landlock-truncate"), "{lost:?}");
-        let (degraded, _) = super::tests::lost(&["landlock"]);
-        assert!(degraded.envelope.is_none());
+        assert_eq!(without(&["landlock-truncate"]).landlock_version(), 2);
+        assert_eq!(without(&["landlock"]).landlock_version(), 0);
     }
 }

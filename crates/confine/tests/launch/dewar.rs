@@ -22,9 +22,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     let plan: Value = serde_json::from_str(&plan).expect("a plan in JSON");
     let mut spec = spec(&plan, arguments.collect(), inherited);
     if plan["degrade"] == true {
-        for layer in Layers::probe().degrade(&mut spec) {
-            eprintln!("without {}: {}", layer.name, layer.without);
-        }
+        degrade(&mut spec, &Layers::probe());
     }
     match run(&plan, &spec) {
         Ok(outcome) => outcome.leave(),
@@ -32,6 +30,19 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
             eprintln!("dewar: {error}");
             std::process::exit(125)
         }
+    }
+}
+
+/// Takes out of `spec` the namespaces that this machine lacks, and says so.
+fn degrade(spec: &mut LaunchSpec, layers: &Layers) {
+    let asked = spec.namespaces.names();
+    spec.namespaces = layers.namespaces(spec.namespaces);
+    let kept = spec.namespaces.names();
+    for layer in asked.into_iter().filter(|name| !kept.contains(name)) {
+        eprintln!("without {layer}");
+    }
+    if !spec.namespaces.mount {
+        spec.view = View::default();
     }
 }
 
@@ -118,16 +129,13 @@ fn envelope() -> Envelope {
 }
 
 fn limits(plan: &Value) -> Limits {
-    let milliseconds = |value: &Value| value.as_u64().map(Duration::from_millis);
     Limits {
         core_bytes: None,
         memory_bytes: plan["memory"].as_u64(),
         processes: plan["processes"].as_u64(),
         cpus: plan["cpus"].as_f64(),
-        cpu_time: milliseconds(&plan["cpu_ms"]),
         file_bytes: plan["file"].as_u64(),
         open_files: plan["open_files"].as_u64(),
-        time: milliseconds(&plan["time_ms"]),
-        grace: milliseconds(&plan["grace_ms"]),
+        time: plan["time_ms"].as_u64().map(Duration::from_millis),
     }
 }

@@ -8,12 +8,13 @@ mod verify;
 use audit::Refusal;
 use avc::Hint;
 use confine::{computed, entered};
-use file_manager::{FileAsker, MissingName, New, Seen, stays_plain};
+use file_manager::{FileAsker, MissingName, Seen, stays_plain};
 use flask::{Class, Sid, perm};
 use landlock::AccessFs;
 use mediation::{
     cache::AccessRequest,
     call::{Answer, Asker, CallResult},
+    decides,
     subject::proc_files,
     tracking::{begin_inside, begin_tracking},
 };
@@ -28,37 +29,32 @@ use std::{
     path::Path,
 };
 use supervisor::{Name, resolve, script, walk};
-use syscalls::Sysno;
 
-/// The calls that come here.
-pub(crate) const CALLS: &[Sysno] = &[Sysno::execve, Sysno::execveat];
+decides! { pub(crate) asker: FileAsker<'_>,
+    execve => execute(asker, (libc::AT_FDCWD, 0, 0)),
+    execveat => execute(asker, (asker.caller.int(0), 1, asker.caller.int(4))),
+}
 
-/// Decides them: with the rights of the run inside that the process has asked for, if it has.
-pub(crate) fn decide(asker: FileAsker<'_>) -> CallResult {
-    let Some(ssid) = asker.state.inside.entered_by(*asker)? else { return decide_as(asker, false) };
+/// Decides an exec: of a file by a directory, the number of the argument that is its path, and
+/// flags; with the rights of the run inside that the process has asked for, if it has.
+fn execute(asker: FileAsker<'_>, file: (i32, usize, i32)) -> CallResult {
+    let Some(ssid) = asker.state.inside.entered_by(*asker)? else {
+        return execute_as(asker, file, false);
+    };
     if let Some(later) = begin_inside(*asker) {
         return later;
     }
-    decide_as(
-        FileAsker { asker: Asker { ssid, ..*asker }, files: asker.files, claims: asker.claims },
-        true,
-    )
+    execute_as(FileAsker { asker: Asker { ssid, ..*asker }, ..asker }, file, true)
 }
 
-fn decide_as(asker: FileAsker<'_>, enters_inside: bool) -> CallResult {
-    let (dirfd, n, flags) = match asker.number {
-        Sysno::execveat => (asker.caller.int(0), 1, asker.caller.int(4)),
-        _ => (libc::AT_FDCWD, 0, 0),
-    };
+fn execute_as(
+    asker: FileAsker<'_>,
+    (dirfd, n, flags): (i32, usize, i32),
+    enters_inside: bool,
+) -> CallResult {
     let path = asker.caller.path(n)?;
-    let file = match found(asker, dirfd, &path, flags) {
-        Ok(file) => file,
-        Err(errno) => {
-            let name = Name { dirfd, path: &path, follow: true };
-            let missing_name = MissingName { name, requested: perm::file::EXECUTE, new: New::No };
-            return Err(missing_name.ended(asker, errno).errno);
-        }
-    };
+    let file = found(asker, dirfd, &path, flags)
+        .map_err(|errno| missing(dirfd, &path).ended(asker, errno).errno)?;
     let seen = Seen::of(*asker, file.as_fd())?;
     if !is_executable(asker, &seen, &file) {
         return Err(not_executable(asker, &seen, &file)?);
@@ -139,10 +135,7 @@ fn allow_interpreters(asker: FileAsker<'_>, mut file: OwnedFd) -> Result<()> {
             Ok(file) => file,
             // What is not there, the kernel says; what the view leaves out, the record does.
             Err(errno) => {
-                let name = Name { dirfd: libc::AT_FDCWD, path: &path, follow: true };
-                let missing_name =
-                    MissingName { name, requested: perm::file::EXECUTE, new: New::No };
-                let ended = missing_name.ended(asker, errno);
+                let ended = missing(libc::AT_FDCWD, &path).ended(asker, errno);
                 // Whether the script may be executed at all, the kernel says before.
                 let is_said = ended.refused || ended.errno != errno;
                 return if is_said { Err(ended.errno) } else { Ok(()) };
@@ -246,6 +239,10 @@ fn is_readable(asker: FileAsker<'_>, file: &OwnedFd) -> bool {
     let name = file.as_raw_fd().to_string();
     asker.state.on_behalf.ids.0 == 0
         || accessat(own_fds, name, Access::READ_OK, AtFlags::empty()) != Err(Errno::ACCESS)
+}
+
+fn missing(dirfd: i32, path: &Path) -> MissingName<'_> {
+    MissingName::of(Name { dirfd, path, follow: true }, perm::file::EXECUTE)
 }
 
 fn found(asker: FileAsker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedFd> {

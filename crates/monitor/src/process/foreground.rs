@@ -17,11 +17,8 @@ use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
 };
 use std::os::fd::AsFd as _;
-use supervisor::thread;
+use supervisor::{RESTART, thread};
 
-/// What makes the kernel make a call anew after a signal, unless that has a handler which says
-/// otherwise (`ERESTARTSYS` of `linux/errno.h`).
-const RESTART: i32 = 512;
 /// The device `/dev/tty`, which stands for the terminal of whoever opens it.
 const OWN_TERMINAL: (u32, u32) = (5, 0);
 
@@ -137,7 +134,8 @@ fn stop(asker: ProcessAsker<'_>, caller: u32, signal: i32) -> CallResult {
     // The thread is the caller for as long as the call waits.
     asker.caller.certain(Ok(()))?;
     thread::signal_thread(caller, asker.caller.call.tid, signal)?;
-    Err(Errno::from_raw_os_error(RESTART))
+    // The signal decides: its handler may say otherwise.
+    Err(RESTART)
 }
 
 /// Whether the parent of a process is in the same session, and in another group than `group`: it

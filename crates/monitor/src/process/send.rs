@@ -6,7 +6,7 @@
 //! numbers of its own, a run has only what nobody can handle sent so: it looks as ever.
 
 use mediation::{
-    call::{Answer, Asker, CallResult, PIDFD_THREAD},
+    call::{Answer, Asker, CallResult},
     subject::{has_stayed, label_generation},
 };
 use proc::Identity;
@@ -17,7 +17,7 @@ use rustix::{
 use std::os::fd::{AsFd as _, OwnedFd};
 use supervisor::{
     PAUSE,
-    thread::{self, SignalInfo},
+    thread::{self, PIDFD_THREAD, SignalInfo},
 };
 use syscalls::Sysno;
 

@@ -1,7 +1,7 @@
 //! What a process holds that policy does not grant any more.
 
+use super::naming::NamedFiles;
 use super::receipt::{Action, Held};
-use super::{naming::NamedFiles, sockets::descriptor};
 use crate::gate::Gate;
 use confine::PolicyState;
 use file_manager::class_of;
@@ -22,7 +22,7 @@ use std::{
 use supervisor::{
     closing::Duplicate,
     is_alive,
-    thread::{compare_file, same_descriptors, same_file},
+    thread::{compare_file, same_descriptors, same_file, take_descriptor},
 };
 
 /// What a descriptor of a file can be used for.
@@ -291,7 +291,7 @@ impl<'a> Comparison<'a> {
         if let Some((_, new)) = known.find(|(old, _)| same_file(who.tid, fd, old.as_fd())) {
             return copy(new);
         }
-        let old = descriptor(who, fd)?;
+        let old = take_descriptor(who.tid, who.pid, fd)?;
         let info = self.info(who, fd)?;
         let kept = OFlags::NONBLOCK | OFlags::DIRECT | OFlags::NOATIME;
         let kept = info.flags().ok_or(Errno::BADMSG)? & kept;

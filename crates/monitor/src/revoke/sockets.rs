@@ -8,13 +8,11 @@ use crate::socket::class_of as socket_class;
 use file_manager::class_of;
 use flask::{AccessVector, Class, perm};
 use inode_labels::{FileRef, Status};
-use mediation::call::PIDFD_THREAD;
 use proc::{named, path_of};
 use rustix::{
     fs::FileType,
     io::{Errno, Result},
     net::{SocketAddrUnix, getpeername, getsockname},
-    process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
 };
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -24,13 +22,11 @@ use std::{
     },
 };
 use supervisor::{
-    closing::Duplicate,
     flight,
-    socket::{option, tcp_state, unsent},
+    socket::{SYN_SENT, option, tcp_state, unsent},
+    thread::take_descriptor,
 };
 
-/// `TCP_SYN_SENT` of `net/tcp_states.h`.
-const SYN_SENT: u8 = 2;
 /// How often a connecting stream is looked for in the kernel's table.
 const LOOKS: u32 = 4;
 
@@ -55,7 +51,7 @@ impl<'a> HeldSocket<'a> {
 
 impl Comparison<'_> {
     pub(super) fn socket(&self, who: Subject, fd: i32, inode: u64) -> Result<Vec<Finding>> {
-        let socket = match descriptor(who, fd) {
+        let socket = match take_descriptor(who.tid, who.pid, fd) {
             Ok(socket) => socket,
             // A filter refuses it. It may be connected to anybody.
             Err(error @ (Errno::PERM | Errno::ACCESS | Errno::NOSYS)) => {
@@ -317,15 +313,4 @@ fn own_ports_lost(fd: i32, class: Class, lost: AccessVector, socket: &OwnedFd) -
     };
     let lost = lost & requested;
     (!lost.is_empty()).then(|| Finding::new(held, "a port of its own".to_owned(), class, lost))
-}
-
-/// A duplicate of a descriptor, from the table that the subject uses.
-pub(super) fn descriptor(who: Subject, fd: i32) -> Result<Duplicate> {
-    let id = |id: u32| Pid::from_raw(id as i32).ok_or(Errno::SRCH);
-    let pidfd = match pidfd_open(id(who.tid)?, PIDFD_THREAD) {
-        // Not before Linux 6.9.
-        Err(Errno::INVAL) => pidfd_open(id(who.pid)?, PidfdFlags::empty())?,
-        pidfd => pidfd?,
-    };
-    pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty()).map(Duplicate::from)
 }

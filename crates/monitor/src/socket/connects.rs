@@ -12,10 +12,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use supervisor::{closing::Duplicate, socket::tcp_state};
-
-/// `TCP_SYN_SENT` of `net/tcp_states.h`.
-pub(super) const SYN_SENT: u8 = 2;
+use supervisor::{
+    closing::Duplicate,
+    socket::{SYN_SENT, tcp_state},
+};
 
 /// The connects that are under way, and the listeners that are about to stop.
 #[derive(Debug, Default)]

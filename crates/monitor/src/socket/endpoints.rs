@@ -1,11 +1,11 @@
 //! Labels of addresses with ports, and which of them were decided about.
 
-use super::{UnixDiag, label::label_of, own::OwnNames, ports::OwnPorts};
+use super::{SocketAsker, UnixDiag, own::OwnNames, ports::OwnPorts};
 use arc_swap::ArcSwap;
-use flask::{Class, LabelRules, Sid};
+use flask::{Class, LabelRules, Protocol, SecurityServer, Sid};
 use labelling::Networks;
 use mediation::state::MonitorState;
-use rustix::io::Result;
+use rustix::io::{Errno, Result};
 use std::{
     collections::HashMap,
     net::IpAddr,
@@ -98,4 +98,24 @@ impl Endpoints {
     fn decided(&self) -> MutexGuard<'_, Decided> {
         self.decided.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The label of an address with a port, as a subject sees it, also one of a run inside; it is
+/// remembered.
+pub(super) fn endpoint(asker: SocketAsker<'_>, class: Class, ip: IpAddr, port: u16) -> Result<Sid> {
+    let endpoints = &asker.sockets.endpoints;
+    let sid = endpoints.label(asker.state, class, ip, port)?;
+    endpoints.remember((class, ip, port), sid);
+    asker
+        .labels()
+        .try_compose(sid, |layer| label_of(&layer.networks, &*layer.server, (class, ip, port)))
+}
+
+fn label_of(
+    networks: &Networks,
+    server: &dyn SecurityServer,
+    (class, ip, port): (Class, IpAddr, u16),
+) -> Result<Sid> {
+    let protocol = if class == Class::UdpSocket { Protocol::Udp } else { Protocol::Tcp };
+    networks.endpoint(server, (protocol, ip, port)).map_err(|_| Errno::ACCESS)
 }

@@ -5,8 +5,8 @@ use super::{
     asker::allow,
     caller_socket::Socket,
     own::BoundSocket,
+    peers::owned,
     ports::{OwnPort, Port, Serves, bound_at},
-    seen::owned,
 };
 use flask::{AccessVector, Class, Question, Sid, perm};
 use mediation::state::MonitorState;

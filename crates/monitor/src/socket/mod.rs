@@ -11,7 +11,6 @@ mod create;
 mod diag;
 mod endpoints;
 mod kept;
-mod label;
 mod loopback;
 mod manager;
 mod message;
@@ -21,7 +20,6 @@ mod own;
 mod pair;
 mod peers;
 mod ports;
-mod seen;
 mod unix_names;
 
 use asker::{address, allow};

@@ -5,20 +5,19 @@ use super::{
     SocketAsker,
     asker::allow,
     caller_socket::Socket,
+    endpoints::endpoint,
     loopback,
     own::{AbstractName, BoundSocket, InDoubt, NameHolder},
-    peers::Peer,
+    peers::{Peer, abstract_label_for, owned},
     ports::OwnPort,
-    seen::{abstract_label_for, endpoint, owned},
 };
 use crate::shared::Way;
 use audit::Refusal;
 use avc::Hint;
+use file_manager::confined;
 use flask::{AccessVector, Class, Question, Sid, perm};
 use inode_labels::Status;
-use landlock::{
-    AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
-};
+use landlock::AccessFs;
 use mediation::subject::connection::PREFIX;
 use proc::path_of;
 use rustix::io::{Errno, Result};
@@ -354,26 +353,8 @@ fn bind_file(
 /// path once more, so a thread does it that Landlock lets make sockets nowhere but below `parent`,
 /// which was decided.
 fn bind_below(parent: &OwnedFd, socket: &Socket, address: &[u8]) -> Result<()> {
-    let confined_bind = || {
-        confine(parent).map_err(|_| Errno::ACCESS)?;
-        supervisor::socket::bind(socket.fd.as_fd(), address)
-    };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(128 << 10);
-        let thread = thread.spawn_scoped(scope, confined_bind).map_err(|_| Errno::NOMEM)?;
-        thread.join().unwrap_or(Err(Errno::ACCESS))
-    })
-}
-
-/// Takes the right to make sockets from the calling thread, save below `parent`.
-fn confine(parent: &OwnedFd) -> std::result::Result<(), landlock::RulesetError> {
-    Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::MakeSock)?
-        .create()?
-        .add_rule(PathBeneath::new(parent, AccessFs::MakeSock))?
-        .restrict_self()?;
-    Ok(())
+    let rights = AccessFs::MakeSock.into();
+    confined(rights, (parent, rights), || supervisor::socket::bind(socket.fd.as_fd(), address))
 }
 
 /// Has the kernel choose a port for a datagram socket, if `asker` may bind to one.

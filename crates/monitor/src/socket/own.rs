@@ -16,7 +16,6 @@ use rustix::{
         SocketAddrUnix, SocketType,
         sockopt::{socket_cookie, socket_type},
     },
-    process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
 };
 use std::{
     collections::{HashMap, VecDeque},
@@ -25,7 +24,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
-use supervisor::closing::Duplicate;
+use supervisor::{closing::Duplicate, thread::take_descriptor};
 
 /// The names of sockets inside.
 #[derive(Debug, Default)]
@@ -133,8 +132,7 @@ impl BoundSocket {
     }
 
     fn at(&self, pid: u32, fd: i32) -> Option<Duplicate> {
-        let pidfd = pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::empty()).ok()?;
-        let socket = Duplicate::from(pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty()).ok()?);
+        let socket = take_descriptor(pid, pid, fd).ok()?;
         (socket_cookie(&socket) == Ok(self.cookie)).then_some(socket)
     }
 

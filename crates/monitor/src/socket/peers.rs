@@ -4,10 +4,13 @@
 use super::kept::held;
 use flask::{FileKind, InitialSid, Sid};
 use inode_labels::{FileRef, Labels, Status};
-use mediation::state::MonitorState;
+use mediation::{call::Asker, state::MonitorState};
 use proc::ProcessTree;
 use realpath::path_from;
-use rustix::{io::Result, net::sockopt::socket_cookie};
+use rustix::{
+    io::{Errno, Result},
+    net::sockopt::socket_cookie,
+};
 use std::{
     collections::HashMap,
     os::fd::AsFd,
@@ -152,8 +155,23 @@ pub(super) fn abstract_label(state: &MonitorState, name: &[u8]) -> (Sid, Sid) {
     (any(before), abstract_label_by(&state.labels, name))
 }
 
+/// The same, as a subject sees it, also one of a run inside.
+pub(super) fn abstract_label_for(asker: Asker<'_>, name: &[u8]) -> Sid {
+    let outer = abstract_label(asker.state, name).1;
+    asker.labels().compose(outer, |layer| abstract_label_by(&layer.labels, name))
+}
+
+/// The label of what `owner` inside has made, if somebody has; else `by_rule`.
+pub(super) fn owned(asker: Asker<'_>, owner: Option<Sid>, by_rule: Sid) -> Result<Sid> {
+    match owner {
+        None => Ok(by_rule),
+        Some(owner) if !asker.is_inside() => Ok(owner),
+        Some(owner) => asker.state.inside.stack.owned(owner, by_rule).ok_or(Errno::ACCESS),
+    }
+}
+
 /// The label that rules give an abstract name.
-pub(super) fn abstract_label_by(labels: &Labels, name: &[u8]) -> Sid {
+fn abstract_label_by(labels: &Labels, name: &[u8]) -> Sid {
     any(labels.of_path(&rule_of(name), FileKind::Socket))
 }
 

@@ -7,10 +7,7 @@
 //! (`connects.rs`), and what has not come to an end with the call is ended. A server that would
 //! listen at every interface listens at the loopback alone.
 
-use super::{
-    connects::{Connects, SYN_SENT},
-    own::BoundSocket,
-};
+use super::{connects::Connects, own::BoundSocket};
 use flask::Sid;
 use mediation::call::Asker;
 use rustix::{
@@ -24,7 +21,11 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use supervisor::{closing::Duplicate, flight, socket::tcp_state};
+use supervisor::{
+    closing::Duplicate,
+    flight,
+    socket::{SYN_SENT, tcp_state},
+};
 
 /// `TCP_ESTABLISHED`, `TCP_FIN_WAIT1`, `TCP_FIN_WAIT2` and `TCP_CLOSE_WAIT` of `net/tcp_states.h`:
 /// it was connected.

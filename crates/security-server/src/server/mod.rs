@@ -205,16 +205,6 @@ impl Server {
         self.state.load().sids.is_valid(sid)
     }
 
-    /// The label that `q.ssid` relabels an object `q.tsid` to, as a login program does with a
-    /// terminal.
-    ///
-    /// # Errors
-    ///
-    /// As for [`SecurityServer::compute_create`].
-    pub fn compute_relabel(&self, q: Question) -> Result<Sid, LabelError> {
-        self.compute_label(TypeRuleKind::Change, q, None)
-    }
-
     /// Whether `process` may relabel an object of class `tclass` from `old` to `new`, as far as
     /// `validatetrans` rules say. Unknown SIDs may not.
     #[must_use]
@@ -224,17 +214,6 @@ impl Server {
         let contexts = [old, new, process].map(|sid| state.sids.context(sid));
         let [Some(old), Some(new), Some(process)] = contexts else { return false };
         state.engine.validate_transition(old, new, process, class).is_ok()
-    }
-
-    /// The extended permissions of `q.ssid` on `q.tsid`; without `limited` in the answer, every
-    /// number is as the access vector says.
-    #[must_use]
-    pub fn compute_xperms(&self, q: Question) -> crate::index::XpermSets {
-        let state = self.state.load();
-        let found = state.question(q).zip(state.mapping.class(q.tclass));
-        found.map_or_else(crate::index::XpermSets::default, |((source, target), class)| {
-            state.engine.xperms(source, target, class)
-        })
     }
 
     fn compute_label(

@@ -36,7 +36,8 @@ pub const PAUSE: Duration = Duration::from_micros(50);
 /// So long is a thread waited for that was killed.
 const DYING: Duration = Duration::from_secs(1);
 
-/// The threads of the sandbox, held by the calling thread. Dropped, they go on.
+/// The threads of the sandbox, held by the calling thread until [`Stopped::release`]. Dropped
+/// without, they go on only when that thread ends.
 pub struct Stopped<'a> {
     targets: &'a Targets,
     threads: HashMap<u32, Thread>,

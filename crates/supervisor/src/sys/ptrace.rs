@@ -2,6 +2,7 @@
 //! their place (ptrace(2)).
 #![allow(unsafe_code)]
 
+use crate::answer::RESTART;
 use libc::{PTRACE_EVENT_CLONE, PTRACE_EVENT_FORK, PTRACE_EVENT_VFORK};
 use rustix::io::{Errno, Result};
 use std::ops::Range;
@@ -135,13 +136,12 @@ impl Registers {
 
     /// The descriptor of whose file a thread waits for a lock, in a call that was interrupted.
     pub fn locks(&self) -> Option<i32> {
-        const INTERRUPTED: i64 = -512; // `ERESTARTSYS` of `linux/errno.h`
         let waits = match self.0.orig_rax.cast_signed() {
             libc::SYS_flock => true,
             libc::SYS_fcntl => matches!(self.0.rsi as i32, libc::F_SETLKW | libc::F_OFD_SETLKW),
             _ => false,
         };
-        (waits && self.0.rax.cast_signed() == INTERRUPTED).then_some(self.0.rdi as i32)
+        (waits && self.result() == Err(RESTART)).then_some(self.0.rdi as i32)
     }
 
     /// The same, back from its call with this errno.

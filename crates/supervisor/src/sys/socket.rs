@@ -71,6 +71,9 @@ pub fn unsent(socket: BorrowedFd<'_>) -> Result<i32> {
     Ok(count)
 }
 
+/// `TCP_SYN_SENT` of `net/tcp_states.h`: it is on its way to its peer.
+pub const SYN_SENT: u8 = 2;
+
 /// The state of a TCP socket: the first byte of `struct tcp_info` (`TCP_INFO` of tcp(7)).
 pub fn tcp_state(socket: BorrowedFd<'_>) -> Result<u8> {
     let mut state = 0_u8;

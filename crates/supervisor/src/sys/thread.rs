@@ -1,8 +1,16 @@
 //! State of a thread that the kernel shares between threads by default.
 #![allow(unsafe_code)]
 
-use rustix::io::{Errno, Result};
+use super::closing::Duplicate;
+use rustix::{
+    fs::OFlags,
+    io::{Errno, Result},
+    process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
+};
 use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// `PIDFD_THREAD` of `linux/pidfd.h`, which is `O_EXCL`: not before Linux 6.9.
+pub const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
 
 /// Gives the calling thread a working directory, root and file mode creation mask of its own
 /// (`CLONE_FS` of unshare(2)).
@@ -22,6 +30,25 @@ const KCMP_FILES: libc::c_int = 2;
 /// Whether two threads of the sandbox share their table of descriptors; no when in doubt (kcmp(2)).
 pub fn same_descriptors(one: u32, other: u32) -> bool {
     one == other || compare(one, other, KCMP_FILES)
+}
+
+/// A duplicate of descriptor `fd` of thread `tid` of process `pid`, from the table that the thread
+/// uses: it may be one of its own (`CLOSE_RANGE_UNSHARE`).
+///
+/// # Errors
+///
+/// `OPNOTSUPP` where that may be so, and the kernel has only descriptors of processes; else as of
+/// pidfd_open(2) and pidfd_getfd(2).
+pub fn take_descriptor(tid: u32, pid: u32, fd: i32) -> Result<Duplicate> {
+    let open =
+        |id: u32, flags| pidfd_open(Pid::from_raw(id.cast_signed()).ok_or(Errno::SRCH)?, flags);
+    let thread = if tid == pid { Err(Errno::INVAL) } else { open(tid, PIDFD_THREAD) };
+    let pidfd = match thread {
+        Err(Errno::INVAL) if same_descriptors(tid, pid) => open(pid, PidfdFlags::empty())?,
+        Err(Errno::INVAL) => return Err(Errno::OPNOTSUPP),
+        thread => thread?,
+    };
+    pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty()).map(Duplicate::from)
 }
 
 /// Whether two threads of the sandbox share their memory; no when in doubt (kcmp(2)).
