@@ -7,6 +7,7 @@ mod cargo;
 mod counts;
 pub(crate) mod document;
 mod dry;
+mod ended;
 mod hosts;
 mod inside;
 mod journal;
@@ -36,14 +37,14 @@ use crate::{
     output::tell,
 };
 use anyhow::{Context as _, bail};
-use confine::Mode;
 use confine::launch::{CommandStatus, Inherited};
 use confine::layers::Probe;
+use ended::Ended;
 use monitor::Enforce;
-use serving::Serving;
-use std::{sync::Arc, time::UNIX_EPOCH};
-
 use owner::{Facts, Owner};
+use prepare::Profile;
+use serving::{Serving, Started};
+use std::sync::Arc;
 
 pub(crate) use crate::control::{Decisions, Denial};
 pub(crate) use args::RunArgs;
@@ -77,16 +78,25 @@ pub(crate) fn run(request: &RunRequest, mut inherited: Inherited) -> anyhow::Res
         dry::run(request, &profile, probe)?;
         return Ok(CommandStatus::Exited(0));
     }
+    watch(request, (&profile, probe), inherited)
+}
+
+/// Runs the command under a profile, to its end.
+fn watch(
+    request: &RunRequest,
+    (profile, probe): (&Profile, Probe),
+    mut inherited: Inherited,
+) -> anyhow::Result<CommandStatus> {
     let endpoint = Endpoint::bind();
     let id = match &endpoint {
         Ok(endpoint) => endpoint.id().to_owned(),
         Err(_) => runs::new_id().context("no random numbers")?,
     };
-    let (serving, trail) = Serving::begin(request, &profile, &id)?;
-    let protection = prepare::protection(request, &profile, probe)?;
+    let (serving, trail) = Serving::begin(request, profile, &id)?;
+    let protection = prepare::protection(request, profile, probe)?;
     let command: Vec<String> =
         request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let status = owner::status(&id, request.name.clone(), command, &profile);
+    let status = owner::status(&id, request.name.clone(), command, profile);
     let journal = Journal::open(&status);
     // Not before a daemon has got the policy as a descriptor: it may serve at one of these sockets.
     inherited.refuse_descriptors();
@@ -98,121 +108,57 @@ pub(crate) fn run(request: &RunRequest, mut inherited: Inherited) -> anyhow::Res
     let places = (directory.as_path(), path.as_deref());
     let named = unseen::Named::of(&request.command, places, &profile.variables);
     let prompter = match request.ask.is_some() || profile.proposing.socket.is_some() {
-        true => Some(asking::Prompter::start(request, &profile, &inherited, &id)?),
+        true => Some(asking::Prompter::start(request, profile, &inherited, &id)?),
         false => None,
     };
     let notes = prompter.as_ref().map(asking::Prompter::notes).unwrap_or_default();
-    let mut job = prepare::job(request, &profile, &protection, inherited)?;
+    let mut job = prepare::job(request, profile, &protection, inherited)?;
     job.audit.extend(trail);
-    job.request.environment.push(inside::variable(&id, request, &profile));
+    job.request.environment.push(inside::variable(&id, request, profile));
     let facts = Facts { status, undecided: job.enforce != Enforce::ALL };
-    let owner = Arc::new(Owner::new(serving.decider(), facts, &profile));
-    let (begin, follow) = (Arc::clone(&owner), serving.follower());
-    let serve = endpoint.as_ref().map(|endpoint| endpoint.starter(Arc::clone(&owner)));
-    let serve = match serve {
-        Ok(serve) => Some(serve),
-        Err(error) => {
-            tell!("dewar: this run cannot be asked or changed: {error:#}");
-            None
-        }
-    };
+    let owner = Arc::new(Owner::new(serving.decider(), facts, profile));
     job.ask =
         prompter.as_ref().filter(|_| request.ask.is_some()).map(|prompter| prompter.asking(&owner));
-    let (asked, decides) = (Arc::clone(&owner), job.enforce == Enforce::ALL);
-    job.started = Some(Box::new(move |control| {
-        begin.begin(control.clone());
-        if decides {
-            control.serve_inside(Box::new(inside::compile));
-        }
-        if let Some(prompter) = prompter {
-            prompter.serve(control.clone(), asked);
-        }
-        follow(control.clone());
-        if let Some(serve) = serve {
-            serve(control);
-        }
-    }));
-    let mode = if job.request.mode == Mode::Fast { "fast" } else { "all" };
+    job.started = Some(started(&owner, &serving, &endpoint, prompter, job.enforce));
+    let mode = job.request.mode;
     let report = monitor::run(job, Arc::clone(&serving.server))
         .map_err(|error| place::told(error, &profile.compiled))?;
     // Waits for changes under way, which belong to the record.
     drop(endpoint);
     serving.end();
-    let names = (id.as_str(), profile.compiled.name.as_str());
-    let record = RunRecord::new(request, names, &report, &owner.history());
-    // The profile that it was learned under is gone by then.
-    let argument = match &request.learning {
-        Some(learning) => learning.base.clone(),
-        None => profile.argument.clone(),
-    };
-    let learned = request.learning.as_ref().map(|learning| learning.file.clone());
-    let record = RunRecord { argument, learned, ..record };
-    let planted = planted::records(&report.planted, &record.denials);
-    let guarded = profile.compiled.guarded;
-    let variables = Some(profile.variables.clone());
-    let started = owner.started().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    let (mode, answers) = (mode.to_owned(), notes.all());
-    let unfound = unseen::unfound(&profile.compiled);
-    let kept_out = unseen::variables_kept_out(&profile.compiled.environment);
-    let (unseen, path_unseen) = (named.unseen(), named.path_unseen());
-    let another = named.another().map(unseen::another);
-    let mut record = RunRecord {
-        planted,
-        guarded,
-        variables,
-        answers,
-        started,
-        mode,
-        unfound,
-        kept_out,
-        unseen,
-        path_unseen,
-        another,
-        above: profile.above.clone(),
-        time_limit: time_limit(report.outcome, &profile.compiled),
-        ..record
-    };
-    record.remarks.extend(serving.unanswered());
-    let granted = (&*profile.compiled, &profile.documents);
-    record.remarks.extend(unseen::remarks(&record, granted, &profile.variables));
-    let has_others = journal.as_ref().is_ok_and(Journal::has_others);
-    let kept = journal.and_then(|journal| journal.keep(&record));
-    if let Some(line) = &record.time_limit {
-        tell!("dewar: {line}");
-    }
-    if let CommandStatus::NotExecuted(errno) = report.outcome {
-        let command = &request.command[0];
-        let unseen = record.unseen.iter().find_map(|it| it.program(command));
-        summary::tell_not_executed(command, errno, unseen);
-    }
-    let recorded = match &kept {
-        Err(_) => summary::Recorded::Not,
-        Ok(()) if has_others => summary::Recorded::BesideOthers,
-        Ok(()) => summary::Recorded::Last,
-    };
-    summary::print(request, &record, recorded);
-    if let Some(error) = report.audit_failure {
-        tell!(
-            "dewar: decisions are missing from the audit trail, which could not be written: {error}"
-        );
-    }
-    if let Err(error) = kept {
-        // A full disk, or a home that is read-only. How the command ended is worth more.
-        tell!(
-            "dewar: cannot keep the record of this run, so `dewar explain` will not know it: {error:#}"
-        );
-    }
+    let (answers, unanswered) = (notes.all(), serving.unanswered());
+    let (report, owner) = (&report, &*owner);
+    let ended = Ended { request, profile, id, mode, report, owner, named, answers, unanswered };
+    ended::keep_and_tell(request, (&ended.record(), report), journal);
     Ok(report.outcome)
 }
 
-/// That the command was ended at its time limit, if it was.
-fn time_limit(outcome: CommandStatus, compiled: &profile::Compiled) -> Option<String> {
-    let limit = compiled.limits.time.filter(|_| outcome == CommandStatus::TimedOut)?;
-    Some(format!(
-        "the command was ended at its time limit of {} (`limits.time` of {})",
-        humantime::format_duration(limit),
-        compiled.name
-    ))
+/// What begins once the command can run: changes, questions, runs inside.
+fn started(
+    owner: &Arc<Owner>,
+    serving: &Serving,
+    endpoint: &anyhow::Result<Endpoint>,
+    prompter: Option<asking::Prompter>,
+    enforce: Enforce,
+) -> Started {
+    let (owner, follow) = (Arc::clone(owner), serving.follower());
+    let serve = endpoint.as_ref().map(|endpoint| endpoint.starter(Arc::clone(&owner)));
+    let serve = serve.map_err(|error| {
+        tell!("dewar: this run cannot be asked or changed: {error:#}");
+    });
+    Box::new(move |control| {
+        owner.begin(control.clone());
+        if enforce == Enforce::ALL {
+            control.serve_inside(Box::new(inside::compile));
+        }
+        if let Some(prompter) = prompter {
+            prompter.serve(control.clone(), owner);
+        }
+        follow(control.clone());
+        if let Ok(serve) = serve {
+            serve(control);
+        }
+    })
 }
 
 /// A name stands for one run at a time.

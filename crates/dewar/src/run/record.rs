@@ -1,23 +1,17 @@
 //! What is kept of a run.
 
 use super::{
-    RunRequest,
-    counts::{Spent, decisions},
+    counts::Spent,
     link::Answered,
     owner::{History, MOST_CHANGES},
     planted::PlantedRecord,
     unseen::Unseen,
 };
 use crate::control::{Decisions, Denial, PolicyChange};
-use monitor::{Deed, DeedKind, Record, Report};
+use monitor::{Deed, DeedKind, Record};
 use profile::{Amendment, AmendmentKind};
 use serde::{Deserialize, Serialize};
-use std::{
-    borrow::Cow,
-    collections::BTreeSet,
-    path::PathBuf,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{borrow::Cow, collections::BTreeSet, path::PathBuf};
 
 /// What is kept of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -135,65 +129,6 @@ impl RunRecord {
         let is_grant = |it: &Amendment| it.kind == AmendmentKind::Grant;
         let is_whole = all.len() < MOST_CHANGES;
         is_whole.then(|| all.into_iter().filter(is_grant).collect())
-    }
-
-    pub(super) fn new(
-        request: &RunRequest,
-        (id, profile): (&str, &str),
-        report: &Report,
-        history: &History,
-    ) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self {
-            id: id.to_owned(),
-            name: request.name.clone(),
-            time: now.as_secs_f64(),
-            started: 0.0,
-            mode: String::new(),
-            command: request
-                .command
-                .iter()
-                .map(|word| word.to_string_lossy().into_owned())
-                .collect(),
-            profile: profile.to_owned(),
-            argument: request.profile.clone().unwrap_or_default(),
-            directory: std::env::current_dir().unwrap_or_default(),
-            learned: None,
-            variables: None,
-            status: report.outcome.status(),
-            goes_on: false,
-            out_of_view: Vec::new(),
-            decisions: report
-                .decisions
-                .iter()
-                .map(|(name, stats)| decisions(name, *stats))
-                .collect(),
-            spent: report.spent.iter().map(Spent::of).collect(),
-            denials: report.denials.iter().map(|record| denial(history, record)).collect(),
-            dropped: report.dropped,
-            lacking: report
-                .lacking
-                .iter()
-                .map(|(name, count)| ((*name).to_owned(), *count))
-                .collect(),
-            remarks: report.remarks.clone(),
-            time_limit: None,
-            unfound: BTreeSet::new(),
-            above: None,
-            kept_out: Vec::new(),
-            unseen: Vec::new(),
-            path_unseen: Vec::new(),
-            another: None,
-            unrecorded: report.unrecorded.iter().map(|&layer| layer.to_owned()).collect(),
-            changes: history.changes.clone(),
-            answers: Vec::new(),
-            guarded: false,
-            planted: Vec::new(),
-            planted_more: report.planted_more,
-            runs_inside: report.runs_inside,
-            deeds: report.deeds.clone(),
-            deeds_more: report.deeds_more.clone(),
-        }
     }
 }
 

@@ -117,7 +117,7 @@ fn with_added(cil: &str, added: &[(String, String)]) -> Vec<(String, String)> {
 }
 
 /// A callback for when the command runs.
-type Started = Box<dyn FnOnce(Control) + Send>;
+pub(super) type Started = Box<dyn FnOnce(Control) + Send>;
 
 impl Serving {
     /// The security server of the run called `id`, and where records go that it wants kept.
