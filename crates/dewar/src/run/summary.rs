@@ -7,12 +7,16 @@ use monitor::visible;
 use rustix::io::Errno;
 use std::{
     ffi::OsStr,
+    io::IsTerminal as _,
     os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
     path::Path,
 };
 
 /// Remarks that are made at the end of a run; `dewar explain` makes all.
 const MOST_REMARKS: usize = 3;
+
+/// What a shell shows of a command that `SIGINT` has ended.
+const INTERRUPTED: i32 = 128 + 2;
 
 /// How `dewar explain` knows a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,23 +43,25 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord, recorded: Recorded
     if request.stats {
         tell!("{}", stats(record));
     }
-    for line in lacking(record) {
-        tell!("dewar: {line}");
+    let lines = lines(record, recorded);
+    // The terminal has shown the key, and nothing has ended its line.
+    if record.status == INTERRUPTED && !lines.is_empty() && std::io::stderr().is_terminal() {
+        tell!();
     }
-    if let Some(line) = closing(record, recorded) {
-        tell!("dewar: {line}");
-    }
-    if let Some(line) = &record.another {
-        tell!("dewar: {line}");
-    }
+    lines.iter().for_each(|line| tell!("dewar: {line}"));
+}
+
+/// What is said of a run without asking.
+fn lines(record: &RunRecord, recorded: Recorded) -> Vec<String> {
+    let mut lines: Vec<String> = lacking(record).collect();
+    lines.extend(closing(record, recorded));
+    lines.extend(record.another.clone());
     if record.status != 0 {
-        for remark in record.remarks.iter().take(MOST_REMARKS) {
-            tell!("dewar: {}", visible(remark));
-        }
+        lines.extend(record.remarks.iter().take(MOST_REMARKS).map(|it| visible(it)));
     }
-    for line in planted::tell(&record.planted, record.planted_more, false).lines() {
-        tell!("dewar: {line}");
-    }
+    let planted = planted::tell(&record.planted, record.planted_more, false);
+    lines.extend(planted.lines().map(str::to_owned));
+    lines
 }
 
 /// Says why a command was not executed, and what to look at; where it is found outside of the run
