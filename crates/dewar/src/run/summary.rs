@@ -46,7 +46,7 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord, recorded: Recorded
     let lines = lines(record, recorded);
     // The terminal has shown the key, and nothing has ended its line.
     if record.status == INTERRUPTED && !lines.is_empty() && std::io::stderr().is_terminal() {
-        tell!();
+        tell!("");
     }
     lines.iter().for_each(|line| tell!("dewar: {line}"));
 }
