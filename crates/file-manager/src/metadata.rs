@@ -37,7 +37,7 @@ struct MetadataCall {
 }
 
 pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
-    let what = arguments(asker);
+    let (what, paths) = (arguments(asker), asker.files.paths.now());
     // A descriptor that the program holds, by `AT_EMPTY_PATH`; since Linux 6.11 without a path,
     // too.
     if asker.caller.call.args[what.path] == 0 && may_be_empty(asker) {
@@ -54,7 +54,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
         _ => what.requested,
     };
     let keeps = !asker.is_inside();
-    if keeps && let Some(known) = asker.files.paths.get(name) {
+    if keeps && let Some(known) = paths.get(name) {
         known.allow(*asker, requested)?;
         return Ok(Answer::Continue);
     }
@@ -69,7 +69,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
                 seen => seen?,
             };
             if keeps && !is_own {
-                asker.files.paths.found(asker.state, name, &fd, &seen)?;
+                paths.found(asker.state, name, &fd, &seen)?;
             }
             seen.allow(*asker, requested(seen.class), fd)?;
         }
@@ -80,7 +80,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
                 return Err(ended.errno);
             }
             if keeps && errno == Errno::NOENT && !is_own && !ended.refused {
-                asker.files.paths.missing(asker.state, name);
+                paths.missing(asker.state, name);
             }
         }
     }
