@@ -373,11 +373,13 @@ impl Open {
         let flags = self.flags | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOCTTY;
         let object = || entry_path(asker, parent, name);
         let mode = granted_mode(asker, sid, self.mode, &object);
+        let making = asker.labels().making(name);
         let opened = asker.with_umask(|| rustix::fs::openat(parent, name, flags, mode));
         match opened {
             Ok(fd) => {
                 let file = FileRef::Open(fd.as_fd(), asker.state.targets.tree.own_fds.as_fd());
                 asker.labels().created(&Status::of(fd.as_fd())?, file, sid);
+                drop(making);
                 note_entry(asker, parent, name, true);
                 Ok(Some(fd))
             }
