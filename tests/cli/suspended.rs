@@ -67,6 +67,60 @@ fn a_run_that_is_stopped_is_told_of_at_once_with_how_it_goes_on() {
 }
 
 #[test]
+fn a_name_that_two_runs_have_means_neither() {
+    let home = Home::new();
+    let args = ["run", "--no-daemon", "--name", "z", "--", "sleep", "1000"];
+    let start = || home.command(&[], &args).stderr(Stdio::null()).spawn().unwrap();
+    let both = || -> Vec<(String, Pid)> {
+        let shown: serde_json::Value =
+            serde_json::from_slice(&home.say(&["ps", "--json"]).stdout).unwrap();
+        let run = |run: &serde_json::Value| {
+            let pid = i32::try_from(run["pid"].as_i64().unwrap()).unwrap();
+            (run["id"].as_str().unwrap().to_owned(), Pid::from_raw(pid).unwrap())
+        };
+        shown.as_array().unwrap().iter().map(run).collect()
+    };
+    let end_all = || {
+        for (_, monitor) in both() {
+            let _ = kill_process(monitor, Signal::KILL);
+        }
+    };
+    let mut started;
+    // Whoever finds the other one going on is refused; started at once, none does.
+    loop {
+        started = [start(), start()];
+        let refused = |run: &mut Child| run.try_wait().unwrap().is_some();
+        while both().len() < 2 && !started.iter_mut().any(refused) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        if both().len() == 2 {
+            break;
+        }
+        while !started.iter_mut().all(refused) {
+            end_all();
+        }
+    }
+    let file = home.path().join("work").display().to_string();
+    for args in [
+        &["revoke", "z", "--file", &file][..],
+        &["allow", "z", "--all"],
+        &["policy", "history", "z"],
+    ] {
+        let said = home.say(args);
+        let told = text(&said.stderr);
+        assert!(told.contains("more than one run is called `z`"), "{args:?}: {told}");
+        assert!(both().iter().all(|(id, _)| told.contains(id)), "{args:?}: {told}");
+        assert_eq!(said.status.code(), Some(2), "{args:?}: {told}");
+    }
+    let by_id = home.say(&["revoke", &both()[1].0, "--file", &file]);
+    assert!(text(&by_id.stdout).contains("complete after"), "{}", text(&by_id.stderr));
+    end_all();
+    for run in &mut started {
+        run.wait().unwrap();
+    }
+}
+
+#[test]
 fn a_run_whose_monitor_was_killed_is_told_of_by_explain() {
     let home = Home::new();
     home.say(&["run", "--no-daemon", "--", "echo", "before"]);

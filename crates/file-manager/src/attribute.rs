@@ -24,7 +24,7 @@ use rustix::{
     io::{Errno, Result},
 };
 use std::os::fd::{AsFd, OwnedFd};
-use supervisor::{Name, thread, walk};
+use supervisor::{Name, walk};
 use syscalls::Sysno;
 
 /// How a call names its file.
@@ -326,22 +326,12 @@ fn cut(asker: FileAsker<'_>) -> CallResult {
         Mode::empty(),
     )?;
     if length > rustix::fs::fstat(&file)?.st_size as u64 && length > longest(asker)? {
-        signal_too_long(asker);
+        asker.caller.signal(libc::SIGXFSZ);
         return Err(Errno::FBIG);
     }
     rustix::fs::ftruncate(file, length)?;
     asker.files.plantings.note_at(|| place_of(*asker, &object), false);
     Ok(Answer::Return(0))
-}
-
-/// Sends the caller what the kernel sends before it says that a file may not be so long: the
-/// thread, as another one could take its time to end the process.
-fn signal_too_long(asker: FileAsker<'_>) {
-    let Ok(identity) = asker.caller.identity() else { return };
-    // The thread is the caller for as long as the call waits.
-    if asker.state.targets.listener.is_valid(asker.caller.call.id) {
-        let _ = thread::signal_thread(identity.pid, asker.caller.call.tid, libc::SIGXFSZ);
-    }
 }
 
 /// How long the caller may make a file (`RLIMIT_FSIZE`).

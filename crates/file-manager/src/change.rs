@@ -179,6 +179,7 @@ impl NameChange<'_> {
             return Err(Errno::NOENT);
         }
         let sid = allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)?;
+        let making = self.asker.labels().making(&entry.name);
         let witness = self.asker.witness(&entry.parent);
         self.asker.with_umask(|| make(entry, sid))?;
         let made = witness.and_then(|witness| witness.made(&entry.parent, &entry.name));
@@ -187,6 +188,7 @@ impl NameChange<'_> {
             let status = Status::of(made.as_fd())?;
             self.asker.labels().created(&status, FileRef::Fd(made.as_fd()), sid);
         }
+        drop(making);
         note_entry(self.asker, &entry.parent, &entry.name, true);
         Ok(Answer::Return(0))
     }

@@ -20,7 +20,7 @@ impl Open {
     /// Sound because the envelope refuses for these rights what policy refuses (`Plan::exact`):
     /// other bytes in the path, or other links on the way, reach nothing that is not granted.
     pub(super) fn leave_to_kernel(&self, asker: FileAsker<'_>) -> CallResult {
-        let paths = &asker.files.paths;
+        let paths = &self.paths;
         if let Some(known) = self.known(asker) {
             known.allow(*asker, |class| self.requested(class))?;
             return Ok(Answer::Continue);
@@ -29,7 +29,7 @@ impl Open {
             return Ok(Answer::Continue);
         }
         let (found, is_own) = resolve_for_caller(asker.caller, self.name());
-        paths.remember_directory(asker.caller);
+        asker.files.paths.directories.remember(asker.caller);
         match found {
             Ok(WalkedPath { object: None, entry: Some((parent, name)), .. }) if self.creates() => {
                 let label = self.allow_new(asker, &parent, &name)?;
@@ -95,7 +95,7 @@ impl Open {
         if makes || self.writes() || state.records.audit.wants_everything() {
             return false;
         }
-        let Some(status) = asker.files.paths.stat(asker.caller, self.name()) else {
+        let Some(status) = asker.files.paths.directories.stat(asker.caller, self.name()) else {
             return false;
         };
         let Ok(label) = state.labels.of_file(&status, FileRef::None, || Err(Errno::NODATA)) else {
@@ -111,7 +111,7 @@ impl Open {
     /// What the path is known to lead to; nothing is made there.
     fn known(&self, asker: FileAsker<'_>) -> Option<Arc<CachedPath>> {
         let makes = self.creates() || self.is_temporary();
-        let known = if makes { None } else { asker.files.paths.get(self.name()) };
+        let known = if makes { None } else { self.paths.get(self.name()) };
         known.filter(|known| !known.is(|sid, class| self.is_withheld(asker, sid, class)))
     }
 

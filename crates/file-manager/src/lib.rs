@@ -33,6 +33,7 @@ mod removal;
 mod rename;
 mod reopen;
 mod terminals;
+mod working_directories;
 mod xattr;
 
 use mediation::{call::Answer, decides};
@@ -61,11 +62,11 @@ decides! { pub asker: FileAsker<'_>,
     inotify_add_watch => metadata::watch(asker),
     memfd_create => memory::decide(*asker),
     chdir => {
-        asker.files.paths.forget_directories();
+        asker.files.paths.directories.forget();
         metadata::decide(asker)
     },
     fchdir => {
-        asker.files.paths.forget_directories();
+        asker.files.paths.directories.forget();
         // Whoever holds a directory may start paths from it, here or by descriptor.
         Ok(Answer::Continue)
     },

@@ -1,7 +1,7 @@
 //! openat2: an open whose arguments lie in memory, with limits on the way to the file. They are
 //! copied, the open is decided, and made on the program's behalf with the same limits.
 
-use super::{object::Seen, open::Open};
+use super::{FileAsker, object::Seen, open::Open};
 use flask::{Class, perm};
 use mediation::call::Asker;
 use rustix::{
@@ -53,12 +53,14 @@ const CONFINED: ResolveFlags =
 const MOST_LINKS: usize = 40;
 
 /// The arguments, copied and checked as the kernel does.
-pub(super) fn arguments(asker: Asker<'_>) -> Result<Open> {
+pub(super) fn arguments(asker: FileAsker<'_>) -> Result<Open> {
     let args = &asker.caller.call.args;
     let how: [u8; HOW_BYTES] = asker.caller.extensible(args[2], args[3])?;
     let word = |n: usize| u64::from_ne_bytes(how[8 * n..][..8].try_into().unwrap_or_default());
     let (flags, mode, limits) = checked(word(0), word(1), word(2))?;
-    Ok(Open { dirfd: asker.caller.int(0), path: asker.caller.path(1)?, flags, mode, limits })
+    let (dirfd, path, paths) =
+        (asker.caller.int(0), asker.caller.path(1)?, asker.files.paths.now());
+    Ok(Open { dirfd, path, flags, mode, limits, paths })
 }
 
 /// Whether the flags make sense, which the kernel looks at first (`build_open_flags` of

@@ -37,10 +37,14 @@ struct MetadataCall {
 }
 
 pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
-    let what = arguments(asker);
+    let (what, paths) = (arguments(asker), asker.files.paths.now());
+    // A descriptor that the program holds, by `AT_EMPTY_PATH`; since Linux 6.11 without a path,
+    // too.
+    if asker.caller.call.args[what.path] == 0 && may_be_empty(asker) {
+        return Ok(Answer::Continue);
+    }
     let path = asker.caller.path(what.path)?;
     if path.as_os_str().is_empty() {
-        // A descriptor that the program holds, by `AT_EMPTY_PATH`.
         return Ok(Answer::Continue);
     }
     let name = Name { dirfd: what.dirfd, path: &path, follow: what.follow };
@@ -50,7 +54,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
         _ => what.requested,
     };
     let keeps = !asker.is_inside();
-    if keeps && let Some(known) = asker.files.paths.get(name) {
+    if keeps && let Some(known) = paths.get(name) {
         known.allow(*asker, requested)?;
         return Ok(Answer::Continue);
     }
@@ -65,7 +69,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
                 seen => seen?,
             };
             if keeps && !is_own {
-                asker.files.paths.found(asker.state, name, &fd, &seen)?;
+                paths.found(asker.state, name, &fd, &seen)?;
             }
             seen.allow(*asker, requested(seen.class), fd)?;
         }
@@ -76,7 +80,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
                 return Err(ended.errno);
             }
             if keeps && errno == Errno::NOENT && !is_own && !ended.refused {
-                asker.files.paths.missing(asker.state, name);
+                paths.missing(asker.state, name);
             }
         }
     }
@@ -132,6 +136,18 @@ pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
     let name = asker.state.on_behalf.fs_state.path_of(&object);
     let watch = add_watch(&inotify, name, mask.difference(WatchFlags::DONT_FOLLOW))?;
     Ok(Answer::Return(watch.into()))
+}
+
+/// Whether the flags say `AT_EMPTY_PATH`.
+fn may_be_empty(asker: FileAsker<'_>) -> bool {
+    use Sysno::*;
+    let n = match asker.number {
+        statx | getxattrat | listxattrat => 2,
+        newfstatat | faccessat2 => 3,
+        file_getattr | name_to_handle_at => 4,
+        _ => return false,
+    };
+    asker.caller.int(n) & libc::AT_EMPTY_PATH != 0
 }
 
 fn arguments(asker: FileAsker<'_>) -> MetadataCall {

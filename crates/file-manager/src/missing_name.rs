@@ -142,7 +142,9 @@ impl<'a> MissingName<'a> {
     /// Where the name leads, as far as there is something.
     fn path(self, asker: FileAsker<'_>, errno: Errno) -> Result<PathBuf> {
         let Name { dirfd, path, .. } = self.name;
-        if errno == Errno::NOENT && asker.files.paths.is_plainly_missing(asker.state, self.name) {
+        if errno == Errno::NOENT
+            && asker.files.paths.now().is_plainly_missing(asker.state, self.name)
+        {
             return Ok(path.to_owned());
         }
         let tree = &asker.state.targets.tree;

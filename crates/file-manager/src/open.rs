@@ -7,7 +7,7 @@ use super::{
     limited,
     missing_name::{MissingName, New},
     object::{Seen, has_name},
-    path_cache::CachedPath,
+    path_cache::{CachedPath, KnownPaths},
 };
 use confine::{Rights, launch::OpenAccess};
 use flask::{AccessVector, Class, Sid, perm};
@@ -26,6 +26,7 @@ use std::{
     ffi::OsStr,
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 use supervisor::{Name, WalkedPath, resolve, walk_for_caller, walk_to_create};
 use syscalls::Sysno;
@@ -41,6 +42,8 @@ pub(super) struct Open {
     pub(super) mode: Mode,
     /// Limits on the way.
     pub(super) limits: ResolveFlags,
+    /// What was known of paths when it began.
+    pub(super) paths: Arc<KnownPaths>,
 }
 
 pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
@@ -69,7 +72,7 @@ fn arguments(asker: FileAsker<'_>) -> Result<Open> {
     let flags = |n| OFlags::from_bits_retain(caller.int(n) as u32);
     let mode = |n| Mode::from_bits_retain(caller.call.args[n] as u32 & 0o7777);
     let (dirfd, n, flags, mode) = match asker.number {
-        Sysno::openat2 => return limited::arguments(*asker),
+        Sysno::openat2 => return limited::arguments(asker),
         Sysno::open => (libc::AT_FDCWD, 0, flags(1), mode(2)),
         Sysno::creat => {
             (libc::AT_FDCWD, 0, OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC, mode(1))
@@ -77,7 +80,8 @@ fn arguments(asker: FileAsker<'_>) -> Result<Open> {
         _ => (caller.int(0), 1, flags(2), mode(3)),
     };
     limited::check(flags)?;
-    Ok(Open { dirfd, path: caller.path(n)?, flags, mode, limits: ResolveFlags::empty() })
+    let (paths, limits) = (asker.files.paths.now(), ResolveFlags::empty());
+    Ok(Open { dirfd, path: caller.path(n)?, flags, mode, limits, paths })
 }
 
 impl Open {
@@ -226,7 +230,7 @@ impl Open {
         if acts || asker.is_inside() || !self.limits.is_empty() {
             return Ok(None);
         }
-        let Some(known) = asker.files.paths.get(self.name()) else { return Ok(None) };
+        let Some(known) = self.paths.get(self.name()) else { return Ok(None) };
         if let CachedPath::Missing = *known {
             let there = accessat(CWD, &self.path, Access::EXISTS, AtFlags::empty());
             return if there == Err(Errno::NOENT) { Err(Errno::NOENT) } else { Ok(None) };
@@ -244,7 +248,7 @@ impl Open {
         let ended = self.missing_name().ended(asker, errno);
         let stays = !is_own && !self.creates() && !ended.refused && !asker.is_inside();
         if stays && (errno, ended.errno) == (Errno::NOENT, Errno::NOENT) {
-            asker.files.paths.missing(asker.state, self.name());
+            self.paths.missing(asker.state, self.name());
         }
         ended.errno
     }
@@ -267,9 +271,7 @@ impl Open {
                         false,
                     );
                 }
-                Err(Errno::NOENT)
-                    if asker.files.paths.is_plainly_missing(asker.state, self.name()) =>
-                {
+                Err(Errno::NOENT) if self.paths.is_plainly_missing(asker.state, self.name()) => {
                     return (Err(Errno::NOENT), false);
                 }
                 _ => {}
@@ -316,7 +318,7 @@ impl Open {
             }
             seen.allow(*asker, self.requested(seen.class), object)?;
             if !is_own && !self.creates() && !asker.is_inside() {
-                asker.files.paths.found(asker.state, self.name(), object, &seen)?;
+                self.paths.found(asker.state, self.name(), object, &seen)?;
             }
             if self.writes() && asker.files.plantings.are_watched() {
                 asker
@@ -371,11 +373,13 @@ impl Open {
         let flags = self.flags | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOCTTY;
         let object = || entry_path(asker, parent, name);
         let mode = granted_mode(asker, sid, self.mode, &object);
+        let making = asker.labels().making(name);
         let opened = asker.with_umask(|| rustix::fs::openat(parent, name, flags, mode));
         match opened {
             Ok(fd) => {
                 let file = FileRef::Open(fd.as_fd(), asker.state.targets.tree.own_fds.as_fd());
                 asker.labels().created(&Status::of(fd.as_fd())?, file, sid);
+                drop(making);
                 note_entry(asker, parent, name, true);
                 Ok(Some(fd))
             }

@@ -1,6 +1,9 @@
 //! Absolute paths that were found before, where nobody in the sandbox can change what they lead to.
 
-use super::object::{FileObject, Seen};
+use super::{
+    object::{FileObject, Seen},
+    working_directories::WorkingDirectories,
+};
 use confine::file_kind;
 use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
 use foldhash::quality::RandomState;
@@ -9,7 +12,7 @@ use mediation::{call::Asker, state::MonitorState};
 use proc::{ProcessTree, path_of};
 use realpath::{climbs, normal, path_from};
 use rustix::{
-    fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2},
+    fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
     io::{Errno, Result},
 };
 use std::{
@@ -22,7 +25,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use supervisor::{Caller, Name};
+use supervisor::Name;
 
 /// What an absolute path was found to name, links followed.
 #[derive(Clone, Debug)]
@@ -75,18 +78,40 @@ impl CachedPath {
 /// The kernel's own limit on symbolic links in one walk (`MAXSYMLINKS`).
 const MOST_LINKS: usize = 40;
 
-/// Threads whose working directories are remembered.
-const DIRECTORIES: usize = 32;
-
-/// A thread's number and its working directory.
-type Directories = [Option<(u32, Arc<OwnedFd>)>; DIRECTORIES];
-
 /// Saves the walk to an object for a decision after which the program walks itself. Somebody
 /// outside may change what a path leads to: then a decision that the kernel repeats is made, and
 /// recorded, on the former object.
 #[derive(Debug)]
 pub struct PathCache {
-    domains: Vec<Sid>,
+    domains: Arc<[Sid]>,
+    now: Mutex<Arc<KnownPaths>>,
+    pub(crate) directories: WorkingDirectories,
+}
+
+impl PathCache {
+    /// For a sandbox that holds processes of `domains`.
+    pub fn new(domains: Vec<Sid>) -> Self {
+        let (domains, directories) = (Arc::from(domains), WorkingDirectories::default());
+        let now = Mutex::new(Arc::new(KnownPaths::new(Arc::clone(&domains))));
+        Self { domains, now, directories }
+    }
+
+    /// Knows nothing any more: policy has changed. What a call finds out that began before, only
+    /// such calls get to know.
+    pub fn forget(&self) {
+        *lock(&self.now) = Arc::new(KnownPaths::new(Arc::clone(&self.domains)));
+    }
+
+    /// What is known under the policy in force. A call takes it when it begins.
+    pub fn now(&self) -> Arc<KnownPaths> {
+        Arc::clone(&lock(&self.now))
+    }
+}
+
+/// What was found out about paths under one policy.
+#[derive(Debug)]
+pub struct KnownPaths {
+    domains: Arc<[Sid]>,
     /// By the very bytes of the path: to compare components takes several times as long.
     known: Mutex<HashMap<OsString, Arc<CachedPath>, RandomState>>,
     /// Whether directories with a label keep their entries.
@@ -97,11 +122,9 @@ pub struct PathCache {
     fixed: Mutex<HashMap<PathBuf, bool>>,
     /// Directories last looked for nothing in: whether no link leads there, besides.
     plain: Mutex<HashMap<PathBuf, bool>>,
-    /// Working directories of threads at a former call, by the threads' numbers.
-    directories: Mutex<Directories>,
 }
 
-impl PathCache {
+impl KnownPaths {
     /// Beyond, it starts anew: about 4 MiB.
     const MOST: usize = 16_384;
     /// Directories, likewise: at most as much again.
@@ -109,19 +132,9 @@ impl PathCache {
     /// Bytes of a path, which the program chooses.
     const LONGEST: usize = 256;
 
-    /// For a sandbox that holds processes of `domains`.
-    pub fn new(domains: Vec<Sid>) -> Self {
-        let (known, keeping, kept_names, fixed, plain, directories) = Default::default();
-        Self { domains, known, keeping, kept_names, fixed, plain, directories }
-    }
-
-    /// Knows nothing any more: policy has changed.
-    pub fn forget(&self) {
-        lock(&self.known).clear();
-        lock(&self.keeping).clear();
-        lock(&self.kept_names).clear();
-        lock(&self.fixed).clear();
-        lock(&self.plain).clear();
+    fn new(domains: Arc<[Sid]>) -> Self {
+        let (known, keeping, kept_names, fixed, plain) = Default::default();
+        Self { domains, known, keeping, kept_names, fixed, plain }
     }
 
     pub(crate) fn get(&self, name: Name<'_>) -> Option<Arc<CachedPath>> {
@@ -183,36 +196,6 @@ impl PathCache {
             && self.links_of_fixed_way(state, dir) == Some(0);
         remember(&self.plain, dir, is_plain);
         is_plain
-    }
-
-    /// What `name` leads to by a single look at it. Another thread may just have changed the
-    /// caller's working directory or have its number by now, and a magic link leads to where it
-    /// leads the monitor: it is good for a grant after which the program walks itself, and for
-    /// nothing else.
-    pub(crate) fn stat(&self, caller: Caller<'_>, name: Name<'_>) -> Option<Status> {
-        let links = if name.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-        let flags = links | AtFlags::NO_AUTOMOUNT;
-        if name.path.is_absolute() {
-            let differs = may_differ(name.path);
-            return if differs { None } else { Status::of_path(CWD, name.path, flags).ok() };
-        }
-        let tid = caller.call.tid;
-        let remembered = lock(&self.directories)[tid as usize % DIRECTORIES].clone();
-        let (_, cwd) = remembered.filter(|(of, _)| name.dirfd == libc::AT_FDCWD && *of == tid)?;
-        // An empty path leads nowhere, as no flag says otherwise.
-        Status::of_path(cwd.as_fd(), name.path, flags).ok()
-    }
-
-    /// Remembers the caller's working directory, if this call has looked it up.
-    pub(crate) fn remember_directory(&self, caller: Caller<'_>) {
-        let Some(Ok(cwd)) = caller.cwd.get().map(OwnedFd::try_clone) else { return };
-        let tid = caller.call.tid;
-        lock(&self.directories)[tid as usize % DIRECTORIES] = Some((tid, Arc::new(cwd)));
-    }
-
-    /// Knows no working directory any more: somebody is about to change one.
-    pub(crate) fn forget_directories(&self) {
-        *lock(&self.directories) = Directories::default();
     }
 
     /// Whether the directory of `path`, as it is written, is the same whoever looks and when: no
@@ -344,7 +327,7 @@ impl PathCache {
 
 /// Whether a path may lead through the links of `/proc` or `/dev`, which take each process
 /// elsewhere. There are none in `/dev/shm` but what somebody has made.
-fn may_differ(path: &Path) -> bool {
+pub(super) fn may_differ(path: &Path) -> bool {
     let mut names = path.components().skip(1).map(|part| part.as_os_str().as_bytes());
     match names.next() {
         Some(b"dev") => names.next() != Some(b"shm"),
@@ -354,26 +337,39 @@ fn may_differ(path: &Path) -> bool {
 
 /// What leads to the same object from everywhere.
 fn key(name: Name<'_>) -> Option<&Path> {
-    let is_short = name.path.as_os_str().len() <= PathCache::LONGEST;
+    let is_short = name.path.as_os_str().len() <= KnownPaths::LONGEST;
     (name.follow && is_short && name.path.is_absolute()).then_some(name.path)
 }
 
 /// Keeps what was found of a directory.
 fn remember(directories: &Mutex<HashMap<PathBuf, bool>>, dir: &Path, is: bool) {
     let mut directories = lock(directories);
-    if directories.len() >= PathCache::MOST_DIRECTORIES {
+    if directories.len() >= KnownPaths::MOST_DIRECTORIES {
         directories.clear();
     }
     directories.insert(dir.to_owned(), is);
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_call_finds_out_that_began_before_a_change_counts_for_nobody_later() {
+        let paths = PathCache::new(Vec::new());
+        let path = Path::new("/none");
+        let name = Name { dirfd: libc::AT_FDCWD, path, follow: true };
+        let stuck = paths.now();
+        paths.forget();
+        stuck.insert(path, CachedPath::Missing);
+        assert!(stuck.get(name).is_some() && paths.now().get(name).is_none());
+        paths.now().insert(path, CachedPath::Missing);
+        assert!(paths.now().get(name).is_some());
+    }
 
     #[test]
     fn only_paths_through_the_kernel_s_own_links_differ_between_processes() {

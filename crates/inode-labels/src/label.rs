@@ -1,14 +1,17 @@
 //! Labels of files: by rule when an inode is first met, afterwards with the inode.
 
 mod entry;
+mod making;
 mod names;
 mod private;
 
-use entry::{InodeEntry, Pinned, forget_most};
+use entry::{Pinned, Seen};
+use making::InMaking;
+pub use making::Making;
 pub use private::Private;
 
 use crate::{
-    proof::{KeptAlive, Proof},
+    proof::KeptAlive,
     repository::known_as,
     status::{FileRef, Inode, Status},
 };
@@ -16,13 +19,12 @@ use arc_swap::ArcSwap;
 use avc::Hint;
 use confine::file_kind;
 use flask::{FileKind, InitialSid, Sid};
-use foldhash::quality::RandomState;
 use labelling::{PathRules, Tree};
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -118,7 +120,7 @@ pub enum RuleChange {
 #[derive(Debug)]
 pub struct Labels {
     rules: ArcSwap<Rules>,
-    seen: Mutex<HashMap<Inode, InodeEntry, RandomState>>,
+    seen: Mutex<Seen>,
     /// Files with several names, and those that changes of rules have labelled them by.
     pinned: Mutex<HashMap<Inode, Pinned>>,
     has_forgotten: AtomicBool,
@@ -126,6 +128,7 @@ pub struct Labels {
     unfinished: Mutex<Vec<Tree>>,
     private: Private,
     kept_alive: KeptAlive,
+    in_making: InMaking,
 }
 
 impl Labels {
@@ -140,8 +143,8 @@ impl Labels {
         let rules = ArcSwap::from_pointee(rules);
         let has_forgotten = AtomicBool::new(false);
         let private = Private::default();
-        let (seen, pinned, unfinished, kept_alive) = Default::default();
-        Self { rules, seen, pinned, has_forgotten, unfinished, private, kept_alive }
+        let (seen, pinned, unfinished, kept_alive, in_making) = Default::default();
+        Self { rules, seen, pinned, has_forgotten, unfinished, private, kept_alive, in_making }
     }
 
     /// The same, in a view with directories of its own.
@@ -185,27 +188,46 @@ impl Labels {
         file: FileRef<'_>,
         path: impl FnOnce() -> rustix::io::Result<PathBuf>,
     ) -> rustix::io::Result<Arc<Label>> {
-        let known = self.known(status, file);
-        if let Some(label) = &known
-            && Arc::ptr_eq(&label.rules, &self.rules.load().now)
-        {
-            return Ok(Arc::clone(label));
+        let is_now = |it: &Arc<Label>| Arc::ptr_eq(&it.rules, &self.rules.load().now);
+        if let Some(label) = self.known(status, file).filter(is_now) {
+            return Ok(label);
         }
         let path = path()?;
-        let label = if self.private.replaces(&path, status.device) {
+        loop {
+            let before = self.remembered(status);
+            let known = self.known(status, file);
+            if let Some(label) = known.clone().filter(is_now) {
+                return Ok(label);
+            }
+            let label = self.by_path(known.as_deref(), status, file, &path);
+            // Else it has got one meanwhile, of who has made it.
+            if self.insert_after(status, file, &label, before.as_ref()) {
+                return Ok(label);
+            }
+        }
+    }
+
+    /// The label of a file that lies at `path`, and has none of the rules in force yet.
+    fn by_path(
+        &self,
+        known: Option<&Label>,
+        status: &Status,
+        file: FileRef<'_>,
+        path: &Path,
+    ) -> Arc<Label> {
+        let label = if self.private.replaces(path, status.device) {
             // No rule is about it.
             self.label(InitialSid::File.into())
         } else {
-            let has_other = self.names(status, file).iter().any(|name| *name != path);
-            self.renewed_by(known.as_deref(), has_other, &path, file_kind(status.kind))
+            let has_other = self.names(status, file).iter().any(|name| name != path);
+            self.renewed_by(known, has_other, path, file_kind(status.kind))
         };
         if let Some(inode) = status.inode().filter(|_| known.is_some())
             && let Some(pinned) = self.pinned().get_mut(&inode)
         {
             pinned.entry.label = Arc::clone(&label);
         }
-        self.insert(status, file, &label, false);
-        Ok(label)
+        label
     }
 
     /// The label, under the rules in force, of a file that lies at `path` and had the label
@@ -327,48 +349,6 @@ impl Labels {
 
     fn label(&self, sid: Sid) -> Arc<Label> {
         Arc::new(Label::new(sid, self.newest()))
-    }
-
-    /// The label that the file was given, if it is certainly this one.
-    fn known(&self, status: &Status, file: FileRef<'_>) -> Option<Arc<Label>> {
-        let inode = status.inode()?;
-        let pinned = self.pinned().get(&inode).map(|it| it.entry.clone());
-        if let Some(InodeEntry { label, proof }) = pinned
-            && let Some(proof) = proof.renewed(status, file)
-        {
-            if let Some(it) = self.pinned().get_mut(&inode) {
-                it.entry.renew(&label, proof);
-            }
-            return Some(label);
-        }
-        let InodeEntry { label, proof } = self.lock().get(&inode).cloned()?;
-        if proof != Proof::Unique {
-            let proof = proof.renewed(status, file)?;
-            if let Some(entry) = self.lock().get_mut(&inode) {
-                entry.renew(&label, proof);
-            }
-        }
-        Some(label)
-    }
-
-    /// Remembers the label, unless nothing would tell the file from later ones with its number.
-    fn insert(&self, status: &Status, file: FileRef<'_>, label: &Arc<Label>, may_wait: bool) {
-        let Some(inode) = status.inode() else { return };
-        let Some(proof) = Proof::of(status, file, &self.kept_alive, may_wait) else { return };
-        self.remember(inode, InodeEntry { label: Arc::clone(label), proof });
-    }
-
-    fn remember(&self, inode: Inode, entry: InodeEntry) {
-        let mut seen = self.lock();
-        if seen.len() >= Self::MOST {
-            forget_most(&mut seen);
-            self.has_forgotten.store(true, Ordering::Release);
-        }
-        seen.insert(inode, entry);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Inode, InodeEntry, RandomState>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -36,6 +36,6 @@ mod repository;
 mod status;
 mod sys;
 
-pub use label::{Label, Labels, Private, RuleChange};
+pub use label::{Label, Labels, Making, Private, RuleChange};
 pub use repository::{CallClaims, RepositoryNames, is_part, known_as};
 pub use status::{FileNumber, FileRef, Status};

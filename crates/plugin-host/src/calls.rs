@@ -9,6 +9,7 @@ use crate::{
 };
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Seqno, perm, perm::plugin};
+use realpath::{climbs, path_from, way};
 use std::{
     borrow::Cow,
     io,
@@ -175,12 +176,17 @@ impl Calls {
 
     fn opened(&mut self, path: &[u8]) -> Result<i32, i32> {
         let shown = String::from_utf8_lossy(path).into_owned();
+        // By `..`, it would learn which directories exist where it may not read.
+        if climbs(path_from(path)) {
+            return Err(EACCES);
+        }
         let found = NamedFile::look(path);
-        // What is not there has the label of its path: who may not read there does not learn what
-        // exists.
+        // What is not there has the label of where it would lie, links followed: who may not read
+        // there does not learn what exists.
+        let labels = &self.plugin.labels;
         let tsid = match &found {
-            Ok(found) => self.plugin.labels.of_path(&found.path),
-            Err(ENOENT) if is_plain(path) => self.plugin.labels.of_path(shown.as_ref()),
+            Ok(found) => labels.of_path(&found.path),
+            Err(ENOENT) => way(path_from(path)).pop().and_then(|end| labels.of_path(&end)),
             Err(_) => return Err(EACCES),
         };
         let tsid = tsid.ok_or(EACCES)?;
@@ -285,11 +291,6 @@ impl Calls {
 fn name(memory: &impl Bytes, (at, len): (u64, i64)) -> Option<Vec<u8>> {
     let len = usize::try_from(len).ok().filter(|len| *len <= MAX_NAME)?;
     memory.read(at, len).map(Cow::into_owned)
-}
-
-/// Whether a path names its file without `.` and `..`.
-fn is_plain(path: &[u8]) -> bool {
-    path.split(|byte| *byte == b'/').all(|part| part != b"." && part != b"..")
 }
 
 impl Drop for Calls {

@@ -41,6 +41,12 @@ fn a_file_is_read_by_its_label_and_not_by_its_path() {
     fs::write(at("secret"), "a secret").unwrap();
     symlink(at("secret"), at("innocent")).unwrap();
     symlink(at("note"), at("secret-link")).unwrap();
+    fs::create_dir(at("secrets")).unwrap();
+    fs::write(at("secrets/there"), "a secret").unwrap();
+    fs::create_dir(at("notes")).unwrap();
+    symlink("secrets", at("innocents")).unwrap();
+    symlink("notes", at("secret-notes")).unwrap();
+    symlink("secrets/none", at("dangling")).unwrap();
     let server = server(&notes(path.to_str().unwrap()));
     let host = host_of(&server, None);
     host.load(&spec("cat", CAT)).unwrap();
@@ -54,6 +60,16 @@ fn a_file_is_read_by_its_label_and_not_by_its_path() {
         (at("missing"), "-02"),
         (at("secret-missing"), "-13"),
         (at("../missing"), "-13"),
+        (at("innocents/there"), "-13"),
+        (at("innocents/missing"), "-13"),
+        (at("innocents/there/missing"), "-13"),
+        (at("dangling"), "-13"),
+        (at("dangling/missing"), "-13"),
+        (at("secret-notes/missing"), "-02"),
+        (at("./missing"), "-02"),
+        (at("secrets/../note"), "-13"),
+        (at("secrets/none/../../note"), "-13"),
+        (at("notes/../note"), "-13"),
         (fifo, "-13"),
         ("/proc/self/mem".into(), "-13"),
         ("/proc/self/fd/0".into(), "-13"),

@@ -6,9 +6,10 @@ use crate::{
     stack::{Compound, Stack},
 };
 use flask::{FileKind, InitialSid, Sid};
-use inode_labels::{FileRef, Label, Labels, Status, known_as};
+use inode_labels::{FileRef, Label, Labels, Making, Status, known_as};
 use rustix::io::{Errno, Result};
 use std::{
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -27,7 +28,7 @@ impl<'a> LabelView<'a> {
         Self { outer, stack, layers: stack.layers(ssid) }
     }
 
-    /// As [`Labels::of_file`].
+    /// As [`Labels::of_file`]; what is just being made gets its label first.
     pub fn of_file(
         &self,
         status: &Status,
@@ -35,6 +36,7 @@ impl<'a> LabelView<'a> {
         path: impl FnOnce() -> Result<PathBuf>,
     ) -> Result<Arc<Label>> {
         let layers = self.layers.as_ref().ok_or(Errno::ACCESS)?;
+        let path = || path().inspect(|path| self.outer.await_made(path));
         if layers.is_empty() {
             let label = self.outer.of_file(status, file, path)?;
             return match label.also() {
@@ -106,14 +108,59 @@ impl<'a> LabelView<'a> {
         self.outer.is_even_below(dir) && self.layers.as_ref().is_some_and(inner)
     }
 
-    /// As [`Labels::created`].
+    /// As [`Labels::making`].
+    pub fn making(&self, name: &OsStr) -> Making<'a> {
+        self.outer.making(name)
+    }
+
+    /// As [`Labels::created`]. That of the run comes last: who finds it finds all.
     pub fn created(&self, status: &Status, file: FileRef<'_>, sid: Sid) {
         let (Some(layers), Some(parts)) = (&self.layers, self.stack.parts(sid)) else { return };
-        self.outer.created(status, file, parts.outer);
         for layer in layers {
             if let Some(part) = parts.part(layer.number) {
                 layer.labels.created(status, file, part);
             }
         }
+        self.outer.created(status, file, parts.outer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flask::FileRule;
+    use labelling::PathRules;
+    use security_server::Server;
+    use std::{fs::File, os::fd::AsFd as _, sync::mpsc, time::Duration};
+
+    #[test]
+    fn what_is_met_while_it_is_made_has_the_label_that_it_is_made_with() {
+        let server = "(class file (open)) (classorder (file)) (user u) (role r) (userrole u r)
+            (type t) (roletype r t) (sid kernel) (sid init) (sidorder (kernel init))
+            (sidcontext kernel (u r t)) (sidcontext init (u r t))";
+        let stack = Stack::new(Arc::new(Server::from_cil(&[("test", server)]).unwrap()));
+        let by_rule = Sid::new(101).unwrap();
+        let rule = FileRule { path: "/.*".into(), kind: FileKind::Any, sid: Some(by_rule) };
+        let labels = Labels::new(PathRules::new(&[rule]).unwrap());
+        let view = LabelView::new(&labels, &stack, by_rule);
+        let (file, own_fds) = (File::open("/proc/self/exe"), File::open("/proc/self/fd"));
+        let (file, own_fds) = (file.unwrap(), own_fds.unwrap());
+        let status = Status::of(file.as_fd()).unwrap();
+        let at = FileRef::Open(file.as_fd(), own_fds.as_fd());
+        let (met, is_met) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let making = view.making(OsStr::new("new"));
+            let _other = view.making(OsStr::new("other"));
+            scope.spawn(|| {
+                let view = LabelView::new(&labels, &stack, by_rule);
+                let label = view.of_file(&status, at, || Ok("/a/new".into())).unwrap();
+                met.send(label.sid).unwrap();
+            });
+            assert!(is_met.recv_timeout(Duration::from_millis(200)).is_err(), "it has a label");
+            let own = Sid::new(109).unwrap();
+            view.created(&status, at, own);
+            drop(making);
+            assert_eq!(is_met.recv_timeout(Duration::from_secs(60)), Ok(own));
+        });
     }
 }

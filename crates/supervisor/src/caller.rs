@@ -5,6 +5,7 @@ use crate::{
     sys::{
         limit, memory,
         notify::{Listener, Notification},
+        thread,
     },
 };
 use proc::{Identity, ProcessTree};
@@ -194,20 +195,35 @@ impl<'a> Caller<'a> {
     /// before it looks for a file. Another thread can fill the table before the descriptor is
     /// there.
     pub fn has_room(&self) -> Result<()> {
-        if self.certain(self.is_below_limit())? { Ok(()) } else { Err(Errno::MFILE) }
+        self.has_room_for(1)
     }
 
-    fn is_below_limit(&self) -> Result<bool> {
+    /// The same for `more`.
+    pub fn has_room_for(&self, more: u64) -> Result<()> {
+        if self.certain(self.is_below_limit(more))? { Ok(()) } else { Err(Errno::MFILE) }
+    }
+
+    fn is_below_limit(&self, more: u64) -> Result<bool> {
         let (tid, proc) = (self.call.tid, &self.tree.proc);
         let most = limit::open_files(tid).or_else(|_| proc.limit(tid, "Max open files"))?;
         // Since Linux 6.2, the size is how many are open; before, 0.
         let open = rustix::fs::statat(proc, format!("{tid}/fd"), AtFlags::empty())?.st_size as u64;
-        if (1..most).contains(&open) {
+        if open > 0 && open.saturating_add(more) <= most {
             return Ok(true);
         }
         let open = proc.descriptors(tid)?.numbers()?.into_iter();
         let below = open.filter(|fd| u64::from(fd.cast_unsigned()) < most).count() as u64;
-        Ok(below < most)
+        Ok(below + more <= most)
+    }
+
+    /// Sends the caller what the kernel would send it for a call that is made in its place: the
+    /// thread, as another one could take its time to end the process.
+    pub fn signal(&self, signal: i32) {
+        let Ok(identity) = self.identity() else { return };
+        // The thread is the caller for as long as the call waits.
+        if self.listener.is_valid(self.call.id) {
+            let _ = thread::signal_thread(identity.pid, self.call.tid, signal);
+        }
     }
 
     /// Who the caller is.

@@ -103,7 +103,11 @@ impl<'a> Injector<'a> {
         if let Some(errno) = self.astray.get() {
             return Err(errno);
         }
-        act().inspect_err(|errno| self.astray.set(Some(*errno)))
+        act().inspect_err(|errno| {
+            self.astray.set(Some(*errno));
+            // Its next call, or that of another with its number, is nobody's here.
+            self.targets.quiesce.expect_no_more(self.tid);
+        })
     }
 
     /// Makes calls that the filter lets run; the result of each.

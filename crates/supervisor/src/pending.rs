@@ -14,16 +14,23 @@ use proc::{ProcessTree, Signals};
 use rustix::io::{Errno, Result};
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    thread::ThreadId,
 };
 
 /// Calls that can wait at once, each with a thread of the monitor. More fail with `ENFILE`, so that
 /// threads are left for everything else.
 const MOST: usize = 128;
 
-/// The calls that wait, by notification.
+/// The calls that wait, and who ends their waits.
 #[derive(Debug, Default)]
-pub struct PendingCalls(Mutex<HashMap<u64, PendingCall>>);
+pub struct PendingCalls {
+    /// By notification.
+    waits: Mutex<HashMap<u64, PendingCall>>,
+    /// The thread that looks whether callers have something else to do. Of a wait of its own,
+    /// nobody would look.
+    looks: OnceLock<ThreadId>,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct PendingCall {
@@ -37,13 +44,17 @@ struct PendingCall {
 }
 
 impl PendingCalls {
-    /// Makes a call until it is done, or its caller has something else to do.
+    /// Makes a call until it is done, or its caller has something else to do. `ENFILE` where there
+    /// is no thread for it: the calling one is that of [`PendingCalls::interrupt`].
     pub fn until_done<T>(
         &self,
         caller: Caller<'_>,
         listener: &Listener,
         make: impl Fn() -> Result<T>,
     ) -> Result<T> {
+        if self.looks.get() == Some(&std::thread::current().id()) {
+            return Err(Errno::NFILE);
+        }
         let call = caller.call;
         let wait = PendingCall { tid: call.tid, thread: Interruptible::current(), again: false };
         {
@@ -93,8 +104,9 @@ impl PendingCalls {
     }
 
     /// Ends the waits of callers that have something else to do. One that is about to begin ends
-    /// the next time.
+    /// the next time. It is always the same thread that looks.
     pub fn interrupt(&self, listener: &Listener, tree: &ProcessTree) {
+        self.looks.get_or_init(|| std::thread::current().id());
         let all: Vec<(u64, u32)> = self.lock().iter().map(|(id, wait)| (*id, wait.tid)).collect();
         let waiting: BTreeSet<u32> = all.iter().map(|(_, tid)| *tid).collect();
         for (id, tid) in all {
@@ -111,7 +123,7 @@ impl PendingCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, PendingCall>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -145,6 +157,28 @@ fn due(signals: Signals) -> Option<Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::notify::Notification;
+    use std::cell::OnceCell;
+
+    #[test]
+    fn who_ends_waits_waits_for_nothing() {
+        let listener = Listener::new(std::fs::File::open("/dev/null").unwrap().into());
+        let proc = std::fs::File::open("/proc").unwrap();
+        let tree = ProcessTree::new(proc.into(), std::process::id(), None).unwrap();
+        let call = Notification { id: 1, tid: 1, nr: 0, args: [0; 6] };
+        let make = |waits: &PendingCalls| {
+            let (who, cwd) = (OnceCell::new(), OnceCell::new());
+            let (listener, tree, links) = (&listener, &tree, None);
+            let caller = Caller { listener, tree, call: &call, who: &who, cwd: &cwd, links };
+            waits.until_done(caller, listener, || Ok(()))
+        };
+        let waits = PendingCalls::default();
+        assert_eq!(make(&waits), Ok(()));
+        waits.interrupt(&listener, &tree);
+        assert_eq!(make(&waits), Err(Errno::NFILE));
+        let other = std::thread::scope(|scope| scope.spawn(|| make(&waits)).join().unwrap());
+        assert_eq!(other, Ok(()));
+    }
 
     #[test]
     fn only_a_signal_that_is_heard_ends_a_wait() {

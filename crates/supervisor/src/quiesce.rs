@@ -104,9 +104,10 @@ impl Quiesce {
         self.lock().inside.iter().any(|(_, inside)| *inside == tid)
     }
 
-    /// The calls that came since it was closed.
-    pub fn held(&self) -> Vec<Notification> {
-        std::mem::take(&mut self.lock().held)
+    /// Takes those calls of `are_meant` that came since it was closed. The others stay, for
+    /// whoever leads to find them at any time.
+    pub fn take_held(&self, are_meant: impl Fn(u32) -> bool) -> Vec<Notification> {
+        self.lock().held.extract_if(.., |call| are_meant(call.tid)).collect()
     }
 
     /// A call that came while it was closed, once it is open again.
@@ -123,6 +124,15 @@ impl Quiesce {
     /// Sets a trap for the next call of `tid`; see [`Quiesce::caught`].
     pub fn expect(&self, tid: u32) {
         self.lock().awaited = Some((tid, None));
+    }
+
+    /// Takes back a trap for `tid` that nobody waits at any more. Who has got into it waits with
+    /// those that came since it was closed.
+    pub fn expect_no_more(&self, tid: u32) {
+        let mut inner = self.lock();
+        if let Some((_, caught)) = inner.awaited.take_if(|(awaited, _)| *awaited == tid) {
+            inner.held.extend(caught);
+        }
     }
 
     /// The call that was expected, if it comes in time. It is the taker's to answer.
@@ -193,8 +203,25 @@ mod tests {
         assert!(!quiesce.enter(&call(8)));
         assert!(!quiesce.enter(&call(7)));
         assert_eq!(quiesce.caught(Duration::from_secs(9)).map(|it| it.id), Some(7));
-        assert_eq!(quiesce.held().len(), 1);
+        assert_eq!(quiesce.take_held(|tid| tid == 9).len(), 0);
+        assert_eq!(quiesce.take_held(|tid| tid == 8).len(), 1);
+        assert_eq!(quiesce.take_held(|_| true).len(), 0);
         quiesce.expect(7);
         assert!(quiesce.caught(Duration::from_millis(1)).is_none());
+    }
+
+    #[test]
+    fn a_trap_that_nobody_waits_at_swallows_no_call() {
+        let quiesce = Quiesce::default();
+        let _ = quiesce.close(Duration::ZERO);
+        quiesce.expect(7);
+        quiesce.expect_no_more(8);
+        assert!(!quiesce.enter(&call(7)));
+        quiesce.expect_no_more(7);
+        assert_eq!(quiesce.take_held(|tid| tid == 7).len(), 1, "who was caught");
+        quiesce.expect(7);
+        quiesce.expect_no_more(7);
+        quiesce.open();
+        assert!(quiesce.enter(&call(7)), "who comes later");
     }
 }

@@ -196,7 +196,11 @@ pub fn start(
         leads,
     };
     let newborn = give_birth(&order)?;
-    let (listener, command, command_pidfd) = match newborn.await_command() {
+    let awaited = newborn.await_command().and_then(|(listener, command, pidfd)| {
+        let own = (duplicate(entered.proc())?, duplicate(pidfd.as_fd())?);
+        Ok((listener, command, pidfd, own))
+    });
+    let (listener, command, command_pidfd, (proc, own_pidfd)) = match awaited {
         Ok(awaited) => awaited,
         Err(error) => {
             newborn.bury();
@@ -210,8 +214,8 @@ pub fn start(
         false => DiagSockets::here(),
     };
     let mut sandbox = Sandbox {
-        proc: duplicate(entered.proc())?,
-        command: duplicate(command_pidfd.as_fd())?,
+        proc,
+        command: own_pidfd,
         last: newborn.last,
         subreaper: newborn.subreaper,
         init_pid: newborn.init_pid,

@@ -105,20 +105,41 @@ impl Run {
             }
             return runs.pop().with_context(nothing_runs);
         }
-        let exact = |run: &Self| run.status.id == *name || run.status.name.as_ref() == Some(name);
-        if let Some(index) = runs.iter().position(exact) {
-            return Ok(runs.remove(index));
+        match Self::take_exact(name, &mut runs, &unheard)? {
+            Some(run) => Ok(run),
+            None => Self::begins_with(name, runs, &unheard),
         }
-        Self::begins_with(name, runs, &unheard)
+    }
+
+    /// The run with this very id or name. Two that were started at once can have one name: neither
+    /// is meant then.
+    fn take_exact(
+        name: &str,
+        runs: &mut Vec<Self>,
+        unheard: &[Unheard],
+    ) -> anyhow::Result<Option<Self>> {
+        let mut found: Vec<Self> = runs.extract_if(.., |run| run.is_called(name)).collect();
+        let halted: Vec<&Unheard> = unheard.iter().filter(|it| it.is_called(name)).collect();
+        if found.len() + halted.len() > 1 {
+            let all = list(&found, halted);
+            let name = monitor::visible(name);
+            bail!(Usage(format!(
+                "more than one run is called `{name}`; say which by its id: {all}"
+            )));
+        }
+        Ok(found.pop())
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.status.id == name || self.status.name.as_deref() == Some(name)
     }
 
     /// The run that is called `name`, or whose id alone begins so, if it goes on and answers.
     pub(crate) fn going_on(name: &str) -> anyhow::Result<Option<Self>> {
         const LEAST: usize = 2;
-        let mut runs = Self::all()?;
-        let exact = |run: &Self| run.status.id == name || run.status.name.as_deref() == Some(name);
-        if let Some(index) = runs.iter().position(exact) {
-            return Ok(Some(runs.swap_remove(index)));
+        let (mut runs, unheard) = Self::and_unheard()?;
+        if let Some(run) = Self::take_exact(name, &mut runs, &unheard)? {
+            return Ok(Some(run));
         }
         runs.retain(|run| name.len() >= LEAST && run.status.id.starts_with(name));
         Ok(runs.pop().filter(|_| runs.is_empty()))

@@ -1,6 +1,6 @@
 //! Labels of files that are renamed, changed, replaced and forgotten.
 
-use super::*;
+use super::{entry::InodeEntry, *};
 use std::collections::HashSet;
 use std::{
     os::fd::AsFd as _,
@@ -21,6 +21,21 @@ fn a_renamed_file_keeps_its_label() {
     labels.created(&status, at, sid(109));
     let unused = || -> rustix::io::Result<PathBuf> { panic!("the inode is known") };
     assert_eq!(labels.of_file(&status, at, unused).unwrap().sid, sid(109));
+}
+
+#[test]
+fn a_label_by_rule_replaces_none_that_the_file_was_given_meanwhile() {
+    let labels = Labels::new(PathRules::new(&[rule("/.*", 1)]).unwrap());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let own_fds = std::fs::File::open("/proc/self/fd").unwrap();
+    let status = Status::of(file.as_file().as_fd()).unwrap();
+    let at = FileRef::Open(file.as_file().as_fd(), own_fds.as_fd());
+    let path = || {
+        labels.created(&status, at, sid(109));
+        Ok("/a".into())
+    };
+    assert_eq!(labels.of_file(&status, at, path).unwrap().sid, sid(109));
+    assert_eq!(labels.of_file(&status, at, || Ok("/a".into())).unwrap().sid, sid(109));
 }
 
 #[test]

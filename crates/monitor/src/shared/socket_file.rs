@@ -100,7 +100,8 @@ impl<'a> SocketFiles<'a> {
         let must_lie_there =
             is_it.is_none() || is_part(&name) || !asker.labels().is_even_below(&parent_path);
         let may_be_led =
-            must_lie_there && !is_plain && !asker.files.paths.is_fixed_way(asker.state, path);
+            must_lie_there && !is_plain && !asker.files.paths.now().is_fixed_way(asker.state, path);
+        let _making = asker.labels().making(&name);
         let witness = is_it.is_none().then(|| asker.witness(&parent));
         if may_be_led {
             let directory = asker.state.on_behalf.fs_state.path_of(&parent);

@@ -165,14 +165,19 @@ fn send(
     let target = address.map(reach).transpose()?;
     let to = target.as_ref().zip(address).map_or(&[][..], |(target, to)| target.bytes(to));
     let send = |flags| supervisor::socket::send(socket.fd.as_fd(), data, to, &control.bytes, flags);
-    match send(flags | libc::MSG_DONTWAIT) {
+    let sent = match send(flags | libc::MSG_DONTWAIT) {
         // A change of policy ends the wait before it is complete, so what was sent meanwhile was
         // sent before.
         Err(Errno::AGAIN) if flags & libc::MSG_DONTWAIT == 0 && !is_nonblocking(socket)? => {
-            Ok(asker.wait(|| send(flags))?.0)
+            asker.wait(|| send(flags)).map(|(sent, _)| sent)
         }
         sent => sent,
+    };
+    let is_told = kind == SocketType::STREAM && flags & libc::MSG_NOSIGNAL == 0;
+    if sent == Err(Errno::PIPE) && is_told {
+        asker.caller.signal(libc::SIGPIPE);
     }
+    sent
 }
 
 fn is_nonblocking(socket: &Socket) -> Result<bool> {

@@ -28,6 +28,8 @@ pub(super) fn create(asker: SocketAsker<'_>, class: Class) -> CallResult {
     if asker.caller.int(2) != 0 && asker.caller.int(2) != libc::AF_UNIX {
         return Err(Errno::PROTONOSUPPORT);
     }
+    // Nobody could take back the one end if its table did not take the other.
+    asker.caller.has_room_for(2)?;
     let (kind, numbers) = (asker.caller.int(1), asker.caller.call.args[3]);
     let mut flags = SocketFlags::CLOEXEC;
     flags.set(SocketFlags::NONBLOCK, kind & libc::SOCK_NONBLOCK != 0);

@@ -190,14 +190,10 @@ impl<'a> Stopped<'a> {
 
     /// Notes which threads have stopped or begun; whether one has not stopped.
     pub fn scan(&mut self) -> bool {
-        for call in self.targets.quiesce.held() {
-            // Not seized yet, it would see the errno: it comes back when it is.
-            if self.threads.contains_key(&call.tid) {
-                let again = Err(Errno::from_raw_os_error(RESTART));
-                let _ = self.targets.listener.send_result(call.id, again);
-            } else {
-                self.targets.quiesce.hold(call);
-            }
+        // Not seized yet, a thread would see the errno: it comes back when it is.
+        for call in self.targets.quiesce.take_held(|tid| self.threads.contains_key(&tid)) {
+            let again = Err(Errno::from_raw_os_error(RESTART));
+            let _ = self.targets.listener.send_result(call.id, again);
         }
         if !self.leaves_waits {
             let waits = &self.targets.quiesce.waits;

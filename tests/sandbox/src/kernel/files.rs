@@ -16,7 +16,32 @@ pub(super) const CASES: &[Case] = cases![
     shared_memory_is_shared,
     a_full_table_of_descriptors_changes_no_file,
     what_has_no_name_keeps_attributes,
+    what_is_held_is_looked_at_without_a_path,
 ];
+
+/// No path is none to be decided, as since Linux 6.11.
+fn what_is_held_is_looked_at_without_a_path(stage: &Stage) {
+    let profile = stage.home().join("strict.toml");
+    stage.file(&profile, "extends = \"workspace\"\nhiding = \"strict\"\n");
+    let script = r#"python3 - <<'END'
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+buffer = ctypes.create_string_buffer(b"\x80", 512)
+fd = os.open(".", os.O_RDONLY)
+EMPTY, STATX, FSTATAT, FACCESSAT2, HANDLE = 0x1000, 332, 262, 439, 303
+for flags in (EMPTY, 0):
+    for path in (None, b"", b"."):
+        for number, rest in (
+            (STATX, [flags, 0x7ff, buffer]),
+            (FSTATAT, [buffer, flags]),
+            (FACCESSAT2, [4, flags]),
+            (HANDLE, [ctypes.create_string_buffer(b"\x80", 512), buffer, flags]),
+        ):
+            ctypes.set_errno(0)
+            print(flags, path, number, libc.syscall(number, fd, path, *rest), ctypes.get_errno())
+END"#;
+    stage.same(script).profile(profile.to_str().expect("UTF-8")).check();
+}
 
 fn files_without_a_name_get_one(stage: &Stage) {
     python(

@@ -12,6 +12,8 @@ pub(super) const CASES: &[Case] = cases![
     servers_are_reached_when_who_bound_has_ended,
     descriptors_pass_between_processes,
     pairs_of_datagrams_keep_their_borders,
+    a_pair_that_is_refused_leaves_no_end_behind,
+    a_stream_that_is_broken_is_signalled,
     options_of_sockets_are_set,
     udp_lite_is_decided_as_udp_is,
     servers_are_reached_on_a_loopback_of_their_own,
@@ -135,6 +137,58 @@ try:
     one.recv(1)
 except BlockingIOError:
     print("would wait")
+END"#,
+    );
+}
+
+fn a_pair_that_is_refused_leaves_no_end_behind(stage: &Stage) {
+    under_every_profile(
+        stage,
+        r#"python3 - <<'END'
+import os, resource, socket
+free = os.dup(0); os.close(free)
+for more in range(3):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + more, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
+        try:
+            print([it.fileno() - free for it in socket.socketpair(socket.AF_UNIX, kind)])
+        except OSError as error:
+            print(more, kind, error.errno)
+        left = []
+        for fd in range(free, free + 3):
+            try: os.fstat(fd); left.append(fd - free)
+            except OSError: pass
+        print(more, left)
+END"#,
+    );
+}
+
+/// As where the program writes it itself.
+fn a_stream_that_is_broken_is_signalled(stage: &Stage) {
+    under_every_profile(
+        stage,
+        r#"python3 - <<'END'
+import ctypes, os, signal, socket
+libc = ctypes.CDLL(None, use_errno=True)
+class Many(ctypes.Structure):
+    _fields_ = [("header", ctypes.c_char * 56), ("sent", ctypes.c_uint)]
+def many(it): return libc.sendmmsg(it.fileno(), ctypes.byref(Many()), 1, 0)
+ways = {
+    "sendmsg": lambda it: it.sendmsg([b"x"]),
+    "sendmmsg": many,
+    "quiet": lambda it: it.sendmsg([b"x"], [], socket.MSG_NOSIGNAL),
+}
+for name, way in ways.items():
+    for handler in (signal.SIG_DFL, signal.SIG_IGN, lambda *_: os.write(1, b"signalled\n")):
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGPIPE, handler)
+            one, other = socket.socketpair()
+            other.close()
+            try: print(way(one), ctypes.get_errno(), flush=True)
+            except OSError as error: print(error.errno, flush=True)
+            os._exit(0)
+        print(name, os.waitpid(child, 0)[1], flush=True)
 END"#,
     );
 }
