@@ -7,7 +7,7 @@ use foldhash::quality::RandomState;
 use inode_labels::{Label, Status};
 use mediation::{call::Asker, state::MonitorState};
 use proc::{ProcessTree, path_of};
-use realpath::{climbs, normal, path_from};
+use realpath::{MOST_LINKS, climbs, normal, path_from};
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2},
     io::{Errno, Result},
@@ -71,9 +71,6 @@ impl CachedPath {
         target.allow(asker, requested(*class), &|| place.to_string_lossy().into_owned())
     }
 }
-
-/// The kernel's own limit on symbolic links in one walk (`MAXSYMLINKS`).
-const MOST_LINKS: usize = 40;
 
 /// Threads whose working directories are remembered.
 const DIRECTORIES: usize = 32;
