@@ -119,7 +119,11 @@ pub(crate) fn run(request: &RunRequest, mut inherited: Inherited) -> anyhow::Res
     job.ask =
         prompter.as_ref().filter(|_| request.ask.is_some()).map(|prompter| prompter.asking(&owner));
     let (asked, decides) = (Arc::clone(&owner), job.enforce == Enforce::ALL);
+    let tells = !request.quiet && !request.json;
     job.started = Some(Box::new(move |control| {
+        if let Some(line) = control.bounded().filter(|_| tells) {
+            tell!("dewar: {line}");
+        }
         begin.begin(control.clone());
         if decides {
             control.serve_inside(Box::new(inside::compile));
@@ -190,7 +194,7 @@ pub(crate) fn run(request: &RunRequest, mut inherited: Inherited) -> anyhow::Res
         Ok(()) if has_others => summary::Recorded::BesideOthers,
         Ok(()) => summary::Recorded::Last,
     };
-    summary::print(request, &record, recorded);
+    summary::print(request, &record, (recorded, report.bounded.as_ref()));
     if let Some(error) = report.audit_failure {
         tell!(
             "dewar: decisions are missing from the audit trail, which could not be written: {error}"

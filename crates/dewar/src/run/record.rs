@@ -176,7 +176,7 @@ impl RunRecord {
                 .iter()
                 .map(|(name, count)| ((*name).to_owned(), *count))
                 .collect(),
-            remarks: report.remarks.clone(),
+            remarks: report.remarks.iter().chain(&report.bounded).cloned().collect(),
             time_limit: None,
             unfound: BTreeSet::new(),
             above: None,

@@ -25,8 +25,12 @@ pub(super) enum Recorded {
     Not,
 }
 
-/// Prints it.
-pub(super) fn print(request: &RunRequest, record: &RunRecord, recorded: Recorded) {
+/// Prints it, but for the remark that was `said` at the start.
+pub(super) fn print(
+    request: &RunRequest,
+    record: &RunRecord,
+    (recorded, said): (Recorded, Option<&String>),
+) {
     if request.json {
         if let Ok(text) = serde_json::to_string(&RunDocument::of(record)) {
             tell!("{}", flask::visible_json(&text));
@@ -49,7 +53,8 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord, recorded: Recorded
         tell!("dewar: {line}");
     }
     if record.status != 0 {
-        for remark in record.remarks.iter().take(MOST_REMARKS) {
+        let unsaid = record.remarks.iter().filter(|it| Some(*it) != said);
+        for remark in unsaid.take(MOST_REMARKS) {
             tell!("dewar: {}", visible(remark));
         }
     }
