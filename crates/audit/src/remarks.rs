@@ -20,6 +20,8 @@ pub struct Remarks {
     machine: Option<Listening>,
     /// The process that the command of the run begins as.
     pub command: u32,
+    /// Which limits hold for less than the whole run ([`Remarks::bounded`]): for its start.
+    pub bounded: Option<String>,
     seen: Mutex<Seen>,
 }
 
@@ -40,7 +42,7 @@ impl Remarks {
 
     /// None yet. A run with a loopback of its own says where those of the `machine` listen.
     pub fn new(machine: Option<Listening>, command: u32) -> Self {
-        Self { machine, command, seen: Mutex::default() }
+        Self { machine, command, bounded: None, seen: Mutex::default() }
     }
 
     /// A program was executed that would have got rights of its own: `what` it is.
@@ -77,16 +79,16 @@ impl Remarks {
     pub fn bounded(bytes: Option<u64>, processes: Option<u64>) -> Option<String> {
         let memory = bytes.map(|bytes| {
             format!(
-                "`limits.memory` left each process {} MiB of address space (node, go and java take more)",
+                "`limits.memory` leaves each process {} MiB of address space (node, go and java take more)",
                 bytes >> 20
             )
         });
         let processes =
-            processes.map(|count| format!("`limits.processes` left this user {count} processes"));
+            processes.map(|count| format!("`limits.processes` leaves this user {count} processes"));
         let held = memory.into_iter().chain(processes).collect::<Vec<_>>().join(", ");
         (!held.is_empty()).then(|| {
             format!(
-                "if it ran out of them: without a cgroup, {held}; \
+                "without a cgroup, {held}; \
                  `systemd-run --user --scope -p Delegate=yes dewar run …` has one"
             )
         })

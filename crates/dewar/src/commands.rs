@@ -36,8 +36,8 @@ Exit status:
 /// Runs code you do not fully trust under one mandatory policy.
 ///
 /// A command, and whatever it starts, sees and changes only what a profile grants. Every access is
-/// decided by one policy, a denial is explained, and all of it works as an ordinary user: without
-/// daemon, container or kernel option.
+/// decided by one policy, a denial is explained, and all of it works as an ordinary user, without
+/// daemon or container, on Linux 5.19 or later with Landlock.
 #[derive(Debug, Parser)]
 #[command(name = "dewar", version, after_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct Dewar {

@@ -43,7 +43,8 @@ Exit status: 0; 2 for wrong use, or no such run; 125 if the page cannot be writt
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
-    /// The run: its id, the beginning of it, or its name [default: the last]
+    /// The run: its id, the beginning of it, or its name [default: the
+    /// run that ended last]
     run: Option<String>,
 
     /// Print it as JSON

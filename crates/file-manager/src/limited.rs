@@ -4,6 +4,7 @@
 use super::{FileAsker, object::Seen, open::Open};
 use flask::{Class, perm};
 use mediation::call::Asker;
+use realpath::MOST_LINKS;
 use rustix::{
     fs::{Mode, OFlags, ResolveFlags, readlinkat},
     io::{Errno, Result},
@@ -49,8 +50,6 @@ const OF_HANDLES: i32 = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | li
 /// They say where the way may lead.
 const CONFINED: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::IN_ROOT).union(ResolveFlags::NO_XDEV);
-/// As the kernel has it for a walk.
-const MOST_LINKS: usize = 40;
 
 /// The arguments, copied and checked as the kernel does.
 pub(super) fn arguments(asker: FileAsker<'_>) -> Result<Open> {

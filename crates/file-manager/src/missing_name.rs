@@ -10,7 +10,7 @@ use avc::Hint;
 use confine::file_kind;
 use flask::{AccessVector, Class, FileKind, Question, perm};
 use proc::path_of;
-use realpath::{climbs, normal, path_from};
+use realpath::{MOST_LINKS, climbs, normal, path_from};
 use rustix::{
     fs::Mode,
     io::{Errno, Result},
@@ -175,8 +175,7 @@ impl<'a> MissingName<'a> {
 /// Where a path that leads to nothing ends, for a record. Of the path, only what is missing is
 /// looked at.
 fn beyond_links(mut path: PathBuf) -> PathBuf {
-    const MOST: usize = 40;
-    for _ in 0..MOST {
+    for _ in 0..MOST_LINKS {
         let Some((link, target)) = last_link(&path) else { break };
         let rest = path.strip_prefix(&link).unwrap_or(Path::new("")).to_owned();
         let parent = link.parent().unwrap_or(Path::new("/"));

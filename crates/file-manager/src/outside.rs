@@ -2,7 +2,7 @@
 
 use inode_labels::Status;
 use proc::Mounts;
-use realpath::{RealPaths, path_from};
+use realpath::{MOST_LINKS, RealPaths, path_from};
 use rustix::{
     fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat},
     io::{Errno, Result},
@@ -114,7 +114,6 @@ impl Outside {
 
     /// `path` without its links; `None` as soon as it leads to what is distant.
     fn without_links(&self, root: &OwnedFd, path: &Path) -> Option<PathBuf> {
-        const MOST: usize = 40;
         let mut at = PathBuf::from("/");
         let mut rest: VecDeque<OsString> = path.iter().map(OsStr::to_owned).collect();
         let mut links = 0;
@@ -130,7 +129,7 @@ impl Outside {
             }
             if let Ok(target) = rustix::fs::readlinkat(root, below(&at), Vec::new()) {
                 links += 1;
-                if links > MOST {
+                if links > MOST_LINKS {
                     return None;
                 }
                 at.pop();

@@ -10,7 +10,7 @@ use foldhash::quality::RandomState;
 use inode_labels::{Label, Status};
 use mediation::{call::Asker, state::MonitorState};
 use proc::{ProcessTree, path_of};
-use realpath::{climbs, normal, path_from};
+use realpath::{MOST_LINKS, climbs, normal, path_from};
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
     io::{Errno, Result},
@@ -74,9 +74,6 @@ impl CachedPath {
         target.allow(asker, requested(*class), &|| place.to_string_lossy().into_owned())
     }
 }
-
-/// The kernel's own limit on symbolic links in one walk (`MAXSYMLINKS`).
-const MOST_LINKS: usize = 40;
 
 /// Saves the walk to an object for a decision after which the program walks itself. Somebody
 /// outside may change what a path leads to: then a decision that the kernel repeats is made, and

@@ -131,6 +131,8 @@ pub struct Report {
     pub lacking: Vec<(&'static str, u64)>,
     /// What was denied to nobody, and may be why the command failed all the same.
     pub remarks: Vec<String>,
+    /// As [`Control::bounded`].
+    pub bounded: Option<String>,
     /// Layers of this run that refuse without a record, and what.
     pub unrecorded: Vec<&'static str>,
     /// What [`Job::watch`] asks for.
@@ -182,6 +184,9 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let private = private(confinement.view())?;
     let Confinement { policy, exactness, settled, given, .. } = confinement;
     let number = |pid: rustix::process::Pid| pid.as_raw_pid().cast_unsigned();
+    let mut remarks = Remarks::new(machine, number(command));
+    let memory = memory.filter(|_| !by_cgroup.memory);
+    remarks.bounded = Remarks::bounded(memory, processes.filter(|_| !by_cgroup.processes));
     let (init, subreaper) = (number(sandbox.init_pid()), sandbox.subreaper_pid().map(number));
     let tree =
         proc::ProcessTree::new(proc, init, subreaper).map_err(system("look at this process"))?;
@@ -202,11 +207,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
                 execs: Execs::default(),
                 seizing: SeizeTimeout::default(),
             },
-            records: Records {
-                audit,
-                activity: Activity::default(),
-                remarks: Remarks::new(machine, number(command)),
-            },
+            records: Records { audit, activity: Activity::default(), remarks },
             inside: Arc::new(Inside::new(stack, settled.clone(), private.clone())),
             labels: Labels::new(rules).in_view(private),
             subjects,
@@ -262,8 +263,6 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let mut report = report(&gate, outcome, unrecorded);
     let reached = sandbox.reached();
     report.remarks.extend(Remarks::reached(reached.memory, reached.processes));
-    let memory = memory.filter(|_| !by_cgroup.memory);
-    report.remarks.extend(Remarks::bounded(memory, processes.filter(|_| !by_cgroup.processes)));
     Ok(report)
 }
 
@@ -299,6 +298,7 @@ fn report(gate: &Gate, outcome: CommandStatus, unrecorded: Vec<&'static str>) ->
         dropped,
         lacking: gate.state.on_behalf.lacking.all(),
         remarks: records.remarks.all(),
+        bounded: records.remarks.bounded.clone(),
         unrecorded,
         planted,
         planted_more,

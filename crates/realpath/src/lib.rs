@@ -19,7 +19,7 @@ use std::{
 };
 
 /// The kernel's own limit on symbolic links in one path (`MAXSYMLINKS`).
-const MOST_LINKS: usize = 40;
+pub const MOST_LINKS: usize = 40;
 /// `EINVAL`: what readlink(2) says of a file that is no link.
 const NO_LINK: i32 = 22;
 /// `ELOOP`.

@@ -8,7 +8,7 @@
 
 use crate::{caller::Caller, found::WalkedPath};
 use proc::{Identity, path_of};
-use realpath::path_from;
+use realpath::{MOST_LINKS, path_from};
 use rustix::{
     fs::{FileType, Mode, OFlags, ResolveFlags},
     io::{Errno, Result},
@@ -23,8 +23,6 @@ use std::{
     path::Path,
 };
 
-/// The kernel's own limit on symbolic links in one walk (`MAXSYMLINKS`).
-const MOST_LINKS: usize = 40;
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// What a path of the program names.

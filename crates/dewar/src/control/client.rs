@@ -28,8 +28,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Which run is meant.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArg {
-    /// The run: its id, the beginning of it, its name, or `last`; may be left out when only one
-    /// runs
+    /// The run: its id, the beginning of it, its name, or `last` for the one that started last; may
+    /// be left out when only one runs
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
 }

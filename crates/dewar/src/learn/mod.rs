@@ -69,8 +69,8 @@ pub(crate) struct LearnArgs {
     #[arg(short, long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 
-    /// Add to FILE if it is there: its entries and comments stay, and it says what it extends. A
-    /// dewar.toml has to be trusted, unless Dewar has made it
+    /// Add to FILE if it exists: its entries and comments are kept, and its own `extends` counts.
+    /// If FILE is a dewar.toml, it must be trusted first, unless Dewar wrote it
     #[arg(long, conflicts_with = "force")]
     merge: bool,
 

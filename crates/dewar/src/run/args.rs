@@ -27,8 +27,8 @@ Standard input, output, signals, job control and the exit status are the command
 leaves running ends with it. If something was denied, one line on standard error says so at the
 end; `dewar explain` tells the rest.
 
-Exit status: the command's; 2 for wrong use, 125 if Dewar failed to set up, 126 and 127 if the
-command could not be executed or found.";
+Exit status: the command's; 2 for wrong use, 124 if the time limit was over, 125 if Dewar failed to
+set up, 126 and 127 if the command could not be executed or found.";
 
 /// What `--learn` would not do: each is refused beside it, above all `--dry-run`.
 const NOT_LEARNED: [&str; 18] = [
@@ -108,7 +108,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     cil: Vec<PathBuf>,
 
-    /// Print the summary at the end as JSON, on standard error as all that Dewar says of a run
+    /// Print the final summary as JSON. Like every message of `dewar run`, it goes to standard
+    /// error
     #[arg(long)]
     json: bool,
 

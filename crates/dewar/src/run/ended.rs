@@ -62,7 +62,7 @@ impl Ended<'_> {
             denials,
             dropped: report.dropped,
             lacking: lacking.collect(),
-            remarks: report.remarks.clone(),
+            remarks: report.remarks.iter().chain(&report.bounded).cloned().collect(),
             time_limit: time_limit(report.outcome, compiled),
             unseen: self.named.unseen(),
             path_unseen: self.named.path_unseen(),
@@ -108,7 +108,7 @@ pub(super) fn keep_and_tell(
         Ok(()) if has_others => summary::Recorded::BesideOthers,
         Ok(()) => summary::Recorded::Last,
     };
-    summary::print(request, record, recorded);
+    summary::print(request, record, (recorded, report.bounded.as_ref()));
     if let Some(error) = &report.audit_failure {
         tell!(
             "dewar: decisions are missing from the audit trail, which could not be written: {error}"

@@ -119,7 +119,7 @@ fn watch(
     let owner = Arc::new(Owner::new(serving.decider(), facts, profile));
     job.ask =
         prompter.as_ref().filter(|_| request.ask.is_some()).map(|prompter| prompter.asking(&owner));
-    job.started = Some(started(&owner, &serving, &endpoint, prompter, job.enforce));
+    job.started = Some(started(request, &owner, (&serving, &endpoint), prompter));
     let mode = job.request.mode;
     let report = monitor::run(job, Arc::clone(&serving.server))
         .map_err(|error| place::told(error, &profile.compiled))?;
@@ -135,20 +135,23 @@ fn watch(
 
 /// What begins once the command can run: changes, questions, runs inside.
 fn started(
+    request: &RunRequest,
     owner: &Arc<Owner>,
-    serving: &Serving,
-    endpoint: &anyhow::Result<Endpoint>,
+    (serving, endpoint): (&Serving, &anyhow::Result<Endpoint>),
     prompter: Option<asking::Prompter>,
-    enforce: Enforce,
 ) -> Started {
+    let (decides, tells) = (request.enforce == Enforce::ALL, !request.quiet && !request.json);
     let (owner, follow) = (Arc::clone(owner), serving.follower());
     let serve = endpoint.as_ref().map(|endpoint| endpoint.starter(Arc::clone(&owner)));
     let serve = serve.map_err(|error| {
         tell!("dewar: this run cannot be asked or changed: {error:#}");
     });
     Box::new(move |control| {
+        if let Some(line) = control.bounded().filter(|_| tells) {
+            tell!("dewar: {line}");
+        }
         owner.begin(control.clone());
-        if enforce == Enforce::ALL {
+        if decides {
             control.serve_inside(Box::new(inside::compile));
         }
         if let Some(prompter) = prompter {

@@ -29,8 +29,12 @@ pub(super) enum Recorded {
     Not,
 }
 
-/// Prints it.
-pub(super) fn print(request: &RunRequest, record: &RunRecord, recorded: Recorded) {
+/// Prints it, but for the remark that was `said` at the start.
+pub(super) fn print(
+    request: &RunRequest,
+    record: &RunRecord,
+    (recorded, said): (Recorded, Option<&String>),
+) {
     if request.json {
         if let Ok(text) = serde_json::to_string(&RunDocument::of(record)) {
             tell!("{}", flask::visible_json(&text));
@@ -43,7 +47,7 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord, recorded: Recorded
     if request.stats {
         tell!("{}", stats(record));
     }
-    let lines = lines(record, recorded);
+    let lines = lines(record, (recorded, said));
     // The terminal has shown the key, and nothing has ended its line.
     if record.status == INTERRUPTED && !lines.is_empty() && std::io::stderr().is_terminal() {
         tell!("");
@@ -51,13 +55,14 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord, recorded: Recorded
     lines.iter().for_each(|line| tell!("dewar: {line}"));
 }
 
-/// What is said of a run without asking.
-fn lines(record: &RunRecord, recorded: Recorded) -> Vec<String> {
+/// What is said of a run without asking, but for the remark that was `said` at its start.
+fn lines(record: &RunRecord, (recorded, said): (Recorded, Option<&String>)) -> Vec<String> {
     let mut lines: Vec<String> = lacking(record).collect();
     lines.extend(closing(record, recorded));
     lines.extend(record.another.clone());
     if record.status != 0 {
-        lines.extend(record.remarks.iter().take(MOST_REMARKS).map(|it| visible(it)));
+        let unsaid = record.remarks.iter().filter(|it| Some(*it) != said);
+        lines.extend(unsaid.take(MOST_REMARKS).map(|it| visible(it)));
     }
     let planted = planted::tell(&record.planted, record.planted_more, false);
     lines.extend(planted.lines().map(str::to_owned));

@@ -172,6 +172,12 @@ impl Control {
     pub fn remarks(&self) -> Vec<String> {
         self.0.state.records.remarks.all()
     }
+
+    /// Which limits hold for less than the whole run, as no cgroup is there for them: a sentence.
+    #[must_use]
+    pub fn bounded(&self) -> Option<&str> {
+        self.0.state.records.remarks.bounded.as_deref()
+    }
 }
 
 impl Control {
