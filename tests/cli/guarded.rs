@@ -103,7 +103,7 @@ fn what_gits_configuration_names_is_kept_or_reported() {
     let config = fs::read_to_string(work.join(".git/config")).unwrap();
     let more = "[include]\n\tpath = ../.gitconfig\n[hook \"lint\"]\n\tevent = pre-commit\n\tcommand = scripts/lint --all\n";
     fs::write(work.join(".git/config"), config + more).unwrap();
-    fs::write(work.join(".gitconfig"), "[core]\n\thooksPath = my/hooks\n").unwrap();
+    fs::write(work.join(".gitconfig"), "[core]\n\t; C:\\x\\\n\thooksPath = my/hooks\n").unwrap();
     fs::create_dir(work.join("scripts")).unwrap();
     fs::write(work.join("scripts/lint"), "#!/bin/sh\n").unwrap();
     let plant = |profile: &str, name: &str| {

@@ -30,6 +30,7 @@ mod left;
 mod live;
 mod mistakes;
 mod once;
+mod own_files;
 mod plugin;
 mod policy;
 mod programs;

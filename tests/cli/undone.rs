@@ -1,6 +1,9 @@
-//! `allow --undo`: what it takes back, and what it leaves.
+//! `allow --undo`: what it takes back, and what it leaves; and which changes Dewar knows as its own.
 
-use crate::trust::{Home, READ_THEM};
+use crate::{
+    learn,
+    trust::{Home, READ_THEM},
+};
 use std::fs;
 
 /// Has a denial allowed in a directory beside the others, by a profile of its own.
@@ -57,4 +60,51 @@ fn a_trusted_profile_that_is_taken_back_leaves_a_project_without_one() {
     assert!(said.out.contains("is gone, as it was before"), "{}{}", said.out, said.err);
     let said = home.run("repo", READ_THEM);
     assert!(said.status == 1 && said.err.contains("denied once"), "{}", said.err);
+}
+
+#[test]
+fn what_the_user_has_taken_out_since_is_not_put_back_by_a_run() {
+    let home = learn::Home::new();
+    fs::write(home.path().join("two.txt"), "two").unwrap();
+    let run = |script: &str| home.say(&["run", "--no-daemon", "--", "sh", "-c", script]);
+    let allow = || home.say(&["allow", "1", "--write", "mine.toml"]);
+    let file = home.work().join("mine.toml");
+    run("cat ~/notes.txt");
+    assert_eq!(allow().status, 0);
+    let granted = fs::read_to_string(&file).unwrap();
+    run("ln mine.toml second; cp mine.toml copy; cat ~/two.txt");
+    let said = allow();
+    assert!(
+        said.status == 2 && said.err.contains("could have written"),
+        "a second name: {}",
+        said.err
+    );
+    for hand in ["", "files.hide = ['${home}/notes.txt']\n"] {
+        fs::write(&file, hand).unwrap();
+        run("cp copy mine.toml; cat ~/two.txt");
+        assert_eq!(fs::read_to_string(&file).unwrap(), granted);
+        let said = allow();
+        assert!(said.status == 2 && said.err.contains("could have written"), "{}", said.err);
+    }
+}
+
+#[test]
+fn what_dewar_itself_has_written_or_taken_back_is_changed_further() {
+    let home = learn::Home::new();
+    fs::write(home.path().join("two.txt"), "two").unwrap();
+    let deny = |name: &str| {
+        home.say(&["run", "--no-daemon", "--", "cat", &home.path().join(name).to_string_lossy()]);
+    };
+    let allow = || {
+        let said = home.say(&["allow", "1", "--write", "mine.toml"]);
+        assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    };
+    for name in ["notes.txt", "two.txt"] {
+        deny(name);
+        allow();
+    }
+    let said = home.say(&["allow", "--undo", "--write", "mine.toml"]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    allow();
+    assert!(fs::read_to_string(home.work().join("mine.toml")).unwrap().contains("two.txt"));
 }

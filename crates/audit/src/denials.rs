@@ -14,6 +14,8 @@ pub(crate) struct Denials {
     last: VecDeque<(Key, Record)>,
     /// Denials in between.
     pub(crate) dropped: u64,
+    /// Kinds so far: the next one has the number behind.
+    kinds: usize,
 }
 
 impl Denials {
@@ -30,20 +32,24 @@ impl Denials {
 
     pub(crate) fn keep(&mut self, key: Key, record: Record) {
         if let Some(before) = self.get_mut(&key) {
-            *before = Record { count: before.count + 1, ..record };
-        } else if self.first.len() < Self::FIRST && self.bytes < Self::MOST_BYTES {
+            *before = Record { count: before.count + 1, number: before.number, ..record };
+            return;
+        }
+        self.kinds += 1;
+        let record = Record { count: 1, number: self.kinds, ..record };
+        if self.first.len() < Self::FIRST && self.bytes < Self::MOST_BYTES {
             self.bytes += key.2.len() + size(&record);
-            self.first.insert(key, Record { count: 1, ..record });
+            self.first.insert(key, record);
         } else {
-            self.last.push_back((key, Record { count: 1, ..record }));
+            self.last.push_back((key, record));
             if self.last.len() > Self::LAST {
                 self.dropped += self.last.pop_front().map_or(0, |(_, record)| record.count);
             }
         }
     }
 
-    /// In the order in which each was denied first: what comes later changes no place of these, but
-    /// for the last ones of too many.
+    /// In the order in which each was denied first, which their numbers tell. What is dropped leaves
+    /// its number to nobody, and has another if it comes again.
     pub(crate) fn all(&self) -> Vec<Record> {
         let last = self.last.iter().map(|(_, record)| record);
         self.first.values().chain(last).cloned().collect()
@@ -103,8 +109,28 @@ mod tests {
             let record = Record { object: name.into(), ..Record::default() };
             denials.keep((question, perm::file::READ, name.into()), record);
         }
-        let names = denials.all().iter().map(|it| it.object.clone()).collect::<String>();
-        assert_eq!(names, "abc");
+        let all = denials.all();
+        let found: Vec<_> = all.iter().map(|it| (it.object.as_str(), it.number)).collect();
+        assert_eq!(found, [("a", 1), ("b", 2), ("c", 3)]);
+    }
+
+    #[test]
+    fn a_number_stands_for_one_denial_whatever_comes_later() {
+        let sid = InitialSid::File.into();
+        let question = Question { ssid: sid, tsid: sid, tclass: Class::File };
+        let (mut denials, mut meant) = (Denials::default(), std::collections::HashMap::new());
+        denials.bytes = Denials::MOST_BYTES - 1;
+        for n in 0..3 * Denials::LAST {
+            // One that comes again, once it was dropped, too.
+            let object = if n % 150 == 7 { "again".into() } else { n.to_string() };
+            let record = Record { object: object.clone(), ..Record::default() };
+            denials.keep((question, perm::file::READ, object), record);
+            for record in denials.all() {
+                let before = meant.entry(record.number).or_insert_with(|| record.object.clone());
+                assert_eq!(*before, record.object, "{}", record.number);
+            }
+        }
+        assert_eq!(denials.all().last().map(|it| it.number), Some(3 * Denials::LAST));
     }
 
     #[test]

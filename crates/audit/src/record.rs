@@ -52,4 +52,12 @@ pub struct Record {
     pub natively: bool,
     /// How often the same was denied in this run; 1 in a stream.
     pub count: u64,
+    /// Its number among the kinds of denials of this run, from 1, which no other kind ever has; 0
+    /// in a stream, and in what was recorded before there were numbers.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub number: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }

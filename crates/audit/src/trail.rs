@@ -133,8 +133,8 @@ impl Audit {
         }
     }
 
-    /// The denials of this run, each in the place that it has had since it came first, and how many
-    /// more there were than are kept.
+    /// The denials of this run, each with the number that it has had since it came first, and how
+    /// many more there were than are kept.
     pub fn denials(&self) -> (Vec<Record>, u64) {
         let denials = self.lock();
         (denials.all(), denials.dropped)
@@ -207,6 +207,7 @@ impl Audit {
             probed,
             natively,
             count: 1,
+            number: 0,
         }
     }
 

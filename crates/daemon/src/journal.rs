@@ -248,6 +248,21 @@ mod tests {
     }
 
     #[test]
+    fn a_journal_is_its_owner_s_alone_however_it_was_before() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal.db");
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let _journal = Journal::open(&path, u64::MAX).unwrap();
+        for entry in std::fs::read_dir(directory.path()).unwrap() {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{:?}", entry.file_name());
+        }
+    }
+
+    #[test]
     fn what_is_missing_has_an_entry_that_every_search_finds() {
         let (_directory, mut journal) = journal(u64::MAX);
         let nested = format!("{{\"x\":{}{}}}\n", "[".repeat(1000), "]".repeat(1000));

@@ -8,6 +8,8 @@ use flask::{InitialSid, Seqno};
 use rusqlite::{Connection, Transaction, params};
 use security_server::Saved;
 use std::{
+    fs::{File, Permissions},
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -34,8 +36,13 @@ const SCHEMA: &str = "
 ";
 
 /// Opens a database that is written ahead of: one that is killed loses nothing that it has
-/// committed.
+/// committed. Its owner alone may read it, and what SQLite makes beside it.
 pub(crate) fn open(path: &Path, schema: &str) -> rusqlite::Result<Connection> {
+    // What cannot be opened SQLite tells.
+    if let Ok(file) = File::options().append(true).create(true).mode(0o600).open(path) {
+        let closed = file.set_permissions(Permissions::from_mode(0o600));
+        closed.map_err(|_| rusqlite::Error::InvalidPath(path.to_owned()))?;
+    }
     let db = Connection::open(path)?;
     db.busy_timeout(Duration::from_secs(5))?;
     // Before the first table; it cannot be changed later.

@@ -13,6 +13,7 @@ use cli::{
 };
 use flask::{visible, visible_json};
 use monitor::Record;
+use rustix::process::geteuid;
 use std::{
     path::Path,
     thread,
@@ -118,9 +119,9 @@ fn flush(place: &DaemonDirs) {
 
 fn filter(args: &AuditArgs, journal: &Journal) -> anyhow::Result<Filter> {
     let run = match args.run.as_deref() {
-        Some("last") => match journal.last_run()? {
+        Some("last") => match journal.last_run(geteuid().as_raw())? {
             Some(run) => Some(run.id),
-            None => bail!(Usage("the journal knows no run yet".into())),
+            None => bail!(Usage("the journal knows no run of yours".into())),
         },
         Some(text) => match journal.run_called(text)? {
             Called::One(run) => Some(run),

@@ -158,9 +158,11 @@ fn wanted(args: &AllowArgs) -> anyhow::Result<Wanted> {
 
 /// `3`, or `2-5`.
 fn range(word: &str) -> Option<(usize, usize)> {
-    let number = |text: &str| text.parse().ok().filter(|number| (1..10_000).contains(number));
+    // A run that is denied without end has large numbers, few of which are kept.
+    let number =
+        |text: &str| text.parse().ok().filter(|number: &usize| (1..10_000_000).contains(number));
     let (low, high) = word.split_once('-').unwrap_or((word, word));
-    Some((number(low)?, number(high)?))
+    Some((number(low)?, number(high)?)).filter(|(low, high)| high.saturating_sub(*low) < 10_000)
 }
 
 fn chosen<'a>(
@@ -185,9 +187,11 @@ fn chosen<'a>(
     }
     let mut chosen = Vec::new();
     for number in &wanted.numbers {
-        let Some(denial) = denials.get(number - 1) else {
+        let is_it = |(index, denial): &(usize, &Denial)| denial.number(*index) == *number;
+        let Some((_, denial)) = denials.iter().enumerate().find(is_it) else {
+            let more = if record.dropped > 0 || record.goes_on { ", or no more" } else { "" };
             bail!(Usage(format!(
-                "there is no denial {number}: `{}` has {}, which `dewar explain` tells",
+                "there is no denial {number}{more}: `{}` has {}, which `dewar explain` tells",
                 visible(&record.command.join(" ")),
                 denials.len()
             )));
@@ -320,6 +324,37 @@ mod tests {
     use profile::Variables;
     use std::path::Path;
 
+    fn arguments(what: &[&str]) -> AllowArgs {
+        AllowArgs {
+            what: what.iter().map(|word| (*word).to_owned()).collect(),
+            all: what.len() == 1,
+            write: None,
+            dry_run: false,
+            once: false,
+            undo: false,
+        }
+    }
+
+    #[test]
+    fn a_number_stands_for_the_denial_that_has_it_and_for_no_other() {
+        let mut record = record();
+        record.denials.truncate(3);
+        for (denial, number) in record.denials.iter_mut().zip([1, 2, 2231]) {
+            denial.record.number = number;
+        }
+        let object = record.denials[2].record.object.clone();
+        let chosen = |number: &str| {
+            let args = arguments(&["ci", number]);
+            let chosen = chosen(&args, &wanted(&args)?, (&record, &[]));
+            chosen.map(|all| all.iter().map(|it| it.record.object.clone()).collect::<Vec<_>>())
+        };
+        assert_eq!(chosen("2231").unwrap(), [object]);
+        for gone in ["3", "2230", "2232", "4-2231"] {
+            let error = chosen(gone).unwrap_err().to_string();
+            assert!(error.contains("there is no denial"), "{gone}: {error}");
+        }
+    }
+
     #[test]
     fn what_is_allowed_and_what_is_not_looks_as_reviewed() {
         let variables = Variables {
@@ -332,14 +367,7 @@ mod tests {
         let fitting = Fitting::extending("workspace", Path::new("/"), variables).unwrap();
         let denials: Vec<&Denial> = record.denials.iter().take(6).collect();
         let proposal = Proposal::of(&fitting, &denials, &[]).unwrap();
-        let args = AllowArgs {
-            what: vec!["nightly".into()],
-            all: true,
-            write: None,
-            dry_run: false,
-            once: false,
-            undo: false,
-        };
+        let args = arguments(&["nightly"]);
         let mut text = tell(&fitting, &proposal, &denials).unwrap();
         change(&args, (&record, None), &fitting, &proposal, &mut text).unwrap();
         screen("allow", |width| shown(&text, Some(width)));

@@ -10,7 +10,7 @@ mod undenied;
 use crate::{
     control::{Begun, Run, unwritable},
     entries,
-    groups::{Group, groups},
+    groups::{Group, alone, groups},
     output,
     proposal::{self, Proposal, of_file},
     reasons::{self, NATIVELY},
@@ -234,12 +234,9 @@ pub(crate) fn heading(record: &RunRecord, width: usize) -> String {
 /// The denials in groups, or each for itself.
 fn tell_denials(text: &mut String, told: &Told<'_>, layout: Layout) -> std::fmt::Result {
     let record = told.run;
-    let alone = |(index, denial): (usize, _)| {
-        let denial: &Denial = denial;
-        Group { pattern: denial.record.object.clone(), members: vec![(index + 1, denial)] }
-    };
+    let each = record.denials.iter().enumerate();
     let groups = match layout.all {
-        true => record.denials.iter().enumerate().map(alone).collect(),
+        true => each.map(|(index, denial)| alone((denial.number(index), denial))).collect(),
         false => groups(&record.denials),
     };
     let most = if layout.all { usize::MAX } else { MOST_GROUPS };

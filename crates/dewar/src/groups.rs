@@ -62,7 +62,7 @@ pub(crate) fn groups(denials: &[Denial]) -> Vec<Group<'_>> {
             denial.profile_rules.as_slice(),
             record.natively,
         );
-        kinds.entry(kind).or_default().push((index + 1, denial));
+        kinds.entry(kind).or_default().push((denial.number(index), denial));
     }
     let mut groups: Vec<Group<'_>> = kinds.into_values().flat_map(split).collect();
     groups.sort_by_key(|group| (Reverse(group.times()), group.members[0].0));
@@ -85,7 +85,8 @@ fn split<'a>(members: Vec<(usize, &'a Denial)>) -> Vec<Group<'a>> {
     found.into_iter().flat_map(|(place, members)| told(&place, members)).collect()
 }
 
-fn alone<'a>(member: (usize, &'a Denial)) -> Group<'a> {
+/// A denial for itself, with its number.
+pub(crate) fn alone<'a>(member: (usize, &'a Denial)) -> Group<'a> {
     Group { pattern: member.1.record.object.clone(), members: vec![member] }
 }
 
@@ -172,6 +173,14 @@ mod tests {
         numbers.sort_unstable();
         assert_eq!(numbers, (1..=41).collect::<Vec<_>>());
         assert_eq!(groups(&all).iter().map(Group::times).sum::<u64>(), 82);
+    }
+
+    #[test]
+    fn a_denial_is_told_by_its_own_number_where_others_before_it_are_gone() {
+        let mut all = denials((0..2).map(|n| format!("/{n}/x")));
+        all[1].record.number = 2231;
+        let found: Vec<String> = groups(&all).iter().map(Group::numbers).collect();
+        assert_eq!(found, ["1", "2231"]);
     }
 
     #[test]

@@ -4,12 +4,13 @@ use crate::failure::Usage;
 use anyhow::{Context as _, bail};
 use confine::layers::Layers;
 use daemon_client::DaemonDirs;
+use nix::unistd::{Uid, User};
 use profile::{Addresses, Registries, Variables};
 use realpath::RealPaths;
 use registries::{ConfigRoots, Tool};
 use rustix::fs::{Mode, OFlags};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::{self, Read as _},
     net::{IpAddr, ToSocketAddrs as _},
@@ -53,6 +54,7 @@ pub(crate) fn variables_inside(
 
 fn of_machine(workspace: PathBuf, home: PathBuf, tmp: PathBuf) -> anyhow::Result<Variables> {
     let paths = RealPaths::new();
+    let (kept, fixed) = kept(&home);
     Ok(Variables {
         private_network: true,
         registries: registries(&workspace, &home, &paths),
@@ -62,8 +64,8 @@ fn of_machine(workspace: PathBuf, home: PathBuf, tmp: PathBuf) -> anyhow::Result
         user: std::env::var("USER").unwrap_or_default(),
         nameservers: nameservers(),
         confidential: confidential()?,
-        kept: kept(&home, &paths),
-        fixed: Vec::new(),
+        kept,
+        fixed,
         led: Vec::new(),
         misleading: Vec::new(),
         mounted: mounted()?,
@@ -142,19 +144,28 @@ fn add_confidential(directory: &Path, all: &mut Vec<PathBuf>) {
 
 /// Where Dewar keeps what it believes later: compiled plugins with the key that vouches for them,
 /// records of runs, the state and the sockets of daemons; and where programs propose something.
-/// What is elsewhere for this run, by a variable, is at its usual place for others.
-fn kept(home: &Path, paths: &RealPaths) -> Vec<PathBuf> {
-    let user = rustix::process::geteuid().as_raw();
-    let usual =
-        [home.join(".cache"), home.join(".local/state"), format!("/run/user/{user}").into()];
+/// What is elsewhere for this run, by a variable, is at its usual place for others. Then what leads
+/// there, which no run may change: the next one would be led elsewhere.
+fn kept(home: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let user = rustix::process::geteuid();
+    let known = User::from_uid(Uid::from_raw(user.as_raw())).ok().flatten().map(|user| user.dir);
+    let homes = [Some(home.to_owned()), std::env::home_dir(), known].into_iter().flatten();
+    let homes = homes.filter(|home| home.is_absolute());
+    let usual = homes.flat_map(|home| [home.join(".cache"), home.join(".local/state")]);
     let places = [runs::cache_directory(), runs::state_directory()].into_iter().flatten();
-    let mut all: Vec<PathBuf> = places.chain(usual).map(|place| place.join("dewar")).collect();
-    all.extend(proposals().ok());
-    all.push(home.join(".local/state").join(PROPOSALS));
+    let places = places.chain(usual).chain([format!("/run/user/{}", user.as_raw()).into()]);
+    let mut all: Vec<PathBuf> =
+        places.flat_map(|place| ["dewar", PROPOSALS].map(|own| place.join(own))).collect();
     for place in DaemonDirs::user().into_iter().chain([DaemonDirs::system()]) {
         all.extend([place.state, place.runtime]);
     }
-    all.iter().map(|path| paths.existing_part(path)).collect()
+    let (mut kept, mut fixed) = (BTreeSet::new(), BTreeSet::new());
+    for path in all {
+        let mut way = realpath::way(&path);
+        kept.extend(way.pop());
+        fixed.extend(way);
+    }
+    (kept.into_iter().collect(), fixed.into_iter().collect())
 }
 
 /// The directory of these sockets.

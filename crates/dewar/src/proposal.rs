@@ -18,13 +18,16 @@ use learn::{
 use monitor::visible;
 use profile::{Compiled, Host, Kept, Variables};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet, HashSet},
     net::IpAddr,
     path::{Path, PathBuf},
 };
 
 /// Begins the reason why a denial stays that the profile's own file wants.
 pub(crate) const KEPT_BACK: &str = "the profile itself keeps it back";
+
+/// What a run needs, with who needs it how often.
+type Needs = BTreeMap<Need, BTreeMap<String, u64>>;
 
 /// A denial, and the lines that would allow it.
 type DenialLines<'a> = (&'a Denial, Vec<Line>);
@@ -82,8 +85,9 @@ impl<'a> Proposal<'a> {
         let mut proposal = Self { lines, left, is_offline, addresses, found };
         let all: Vec<Access> = denials.iter().map(|denial| access(&denial.record)).collect();
         let mut found = Vec::new();
+        let needs = needs(all.iter().map(|access| (access, 1)), &judge);
         for (denial, access) in denials.iter().zip(&all) {
-            match proposal.line((fitting, &compiled, &judge), (denial, access), &all, named) {
+            match proposal.line((fitting, &compiled, &judge), (denial, access), &needs, named) {
                 Ok(lines) => found.push((*denial, lines)),
                 Err(why) => proposal.left.push((denial, why)),
             }
@@ -127,15 +131,20 @@ impl<'a> Proposal<'a> {
         all: impl Iterator<Item = (&'a Denial, &'b Access)>,
     ) -> Vec<DenialLines<'a>> {
         let Ok(after) = fitting.judge(&together(&found)) else { return found };
+        let is_entry = |(_, lines): &&DenialLines<'_>| lines.iter().any(misplaced::is_entry);
+        let own_words: HashSet<*const Denial> = found
+            .iter()
+            .filter(is_entry)
+            .map(|(denial, _)| *denial)
+            .chain(self.left.iter().map(|(denial, _)| *denial))
+            .map(std::ptr::from_ref)
+            .collect();
+        let mut helpless = HashSet::new();
         for (denial, access) in all {
-            let is_it = |other: &Denial| std::ptr::eq(other, denial);
             let is_new = access.wants("add_name") || access.tclass.ends_with("_socket");
-            let enters =
-                |(of, lines): &DenialLines<'_>| is_it(of) && lines.iter().any(misplaced::is_entry);
             if is_new
-                || found.iter().any(enters)
+                || own_words.contains(&std::ptr::from_ref(denial))
                 || asks_for_names(&denial.record) && !fitting.named_hosts.is_empty()
-                || self.left.iter().any(|(left, _)| is_it(left))
                 || after.missing(access).is_empty()
                 || Guarded::by_guard(&denial.record).is_some()
             {
@@ -144,8 +153,9 @@ impl<'a> Proposal<'a> {
             let place = denial.profile_rules.first().cloned().unwrap_or_default();
             let why = format!("{KEPT_BACK} ({place}): change that line");
             self.left.push((denial, why));
-            found.retain(|(other, _)| !is_it(other));
+            helpless.insert(std::ptr::from_ref(denial));
         }
+        found.retain(|(other, _)| !helpless.contains(&std::ptr::from_ref(*other)));
         found
     }
 
@@ -199,7 +209,7 @@ impl<'a> Proposal<'a> {
         &self,
         (fitting, compiled, judge): (&Fitting, &Compiled, &Judge),
         (denial, access): (&Denial, &Access),
-        all: &[Access],
+        needs: &Needs,
         named: &[PathBuf],
     ) -> Result<Vec<Line>, String> {
         let record = &denial.record;
@@ -265,15 +275,12 @@ impl<'a> Proposal<'a> {
             true => Scope { secrets: Secrets::none(), ..fitting.scope.clone() },
             false => fitting.scope.clone(),
         };
+        let Some(need) = needs_of(access, judge) else { return Err(unsayable(record)) };
         // Others of the same run tell whether a socket is for an address that is allowed, too.
-        let mut needs = needs(all.iter().map(|access| (access, 1)), judge);
-        let of_this = self::needs_of(access, judge);
-        let Some(need) = of_this else { return Err(unsayable(record)) };
-        needs.entry(need.clone()).or_default();
-        let wanted = needs.into_iter().filter(|(other, _)| {
-            *other == need || matches!(need.what, What::Sockets(_)) && other.what.path().is_none()
-        });
-        let wanted = wanted.collect();
+        let is_socket = matches!(need.what, What::Sockets(_));
+        let beside = needs.iter().filter(|(other, _)| is_socket && other.what.path().is_none());
+        let mut wanted: Needs = beside.map(|(other, who)| (other.clone(), who.clone())).collect();
+        wanted.insert(need.clone(), needs.get(&need).cloned().unwrap_or_default());
         let (found, refused) = lines(&wanted, (&scope, Detail::Exact), &self.addresses);
         if found.is_empty() && refused.contains(&need) && !matches!(need.what, What::Sockets(_)) {
             return Err(refusal(&need, &scope));

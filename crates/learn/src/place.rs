@@ -251,6 +251,11 @@ mod tests {
             ("builds/build-secret.txt", "secret"),
             ("builds/build-1.2.3.tar", ""),
             (".foo/api_token", "secret"),
+            ("scratch/tmp_rsa.pem", "secret"),
+            ("scratch/sed_.pem", "secret"),
+            ("shut/tmp_rsa.pem2", ""),
+            ("store/objects/3f/4b825dc642cb6eb9a060e54bf8d69288fbee49", ""),
+            ("store/objects/zz/id_rsa", "secret"),
         ] {
             fs::create_dir_all(home.join(path).parent().unwrap()).unwrap();
             fs::write(home.join(path), text).unwrap();
@@ -269,6 +274,13 @@ mod tests {
                 ("builds/build-1.2.3.tar", "${home}/builds/build-*.tar"),
                 (".foo/4711", "${home}/.foo/4711"),
                 ("plain/9999", "${home}/plain/*"),
+                ("scratch/tmpk3_9x0ab", "${home}/scratch/tmpk3_9x0ab"),
+                ("scratch/sedYIyYIy", "${home}/scratch/sedYIyYIy"),
+                ("shut/tmpk3_9x0ab", "${home}/shut/tmp????????"),
+                (
+                    "store/objects/3f/4b825dc642cb6eb9a060e54bf8d69288fbee49",
+                    "${home}/store/objects/3f/*",
+                ),
             ] {
                 let found = scope.pattern(&home.join(path), detail);
                 assert_eq!(found.as_deref(), Some(want), "{path} {detail:?}");

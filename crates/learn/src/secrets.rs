@@ -2,7 +2,10 @@
 //! denies, files whose names say that they hold a key, a token or a password, and services outside
 //! that act for whoever connects ([`profile::power`]).
 
-use crate::search::{self, Search};
+use crate::{
+    names::is_meant,
+    search::{self, Search},
+};
 use profile::Compiled;
 use std::{
     collections::HashMap,
@@ -199,23 +202,19 @@ impl Secrets {
     }
 
     /// A secret that `glob`, of one component, stands for in a directory, or that lies below what
-    /// it stands for; the directory itself, if it holds too much to tell. Of a glob, its beginning
-    /// and its end count: `build-*.tar` is what starts and ends so.
+    /// it stands for; the directory itself, if it holds too much to tell.
     #[must_use]
     pub fn among(&self, directory: &Path, glob: &str) -> Option<PathBuf> {
         if self.none {
             return None;
         }
-        // Behind a backslash stands a character that the name holds, too.
-        let start = glob.split(['*', '\\']).next().unwrap_or_default();
-        let end = glob.rsplit(['*', '\\']).next().unwrap_or_default();
-        let meant = |name: &str| name.starts_with(start) && name.ends_with(end);
-        let is_meant = |listed: &&PathBuf| {
+        let meant = |name: &str| is_meant(glob, name);
+        let is_among = |listed: &&PathBuf| {
             let below = listed.strip_prefix(directory).ok();
             let first = below.and_then(|below| below.components().next());
             first.is_some_and(|first| meant(&first.as_os_str().to_string_lossy()))
         };
-        let listed = self.listed.iter().find(is_meant);
+        let listed = self.listed.iter().find(is_among);
         listed.cloned().or_else(|| {
             let mut among = self.among.lock().unwrap_or_else(PoisonError::into_inner);
             let key = (directory.to_owned(), glob.to_owned());

@@ -64,19 +64,10 @@ impl RealPaths {
     }
 
     /// `path` without symbolic links as far as it exists; what lies behind stays as it is written.
-    /// A link that leads nowhere stays, too.
+    /// A link that leads nowhere is where it leads: whoever makes that is found there.
     #[must_use]
     pub fn existing_part(&self, path: &Path) -> PathBuf {
-        self.resolve(path).unwrap_or_else(|_| self.below_existing(path))
-    }
-
-    fn below_existing(&self, path: &Path) -> PathBuf {
-        match (path.parent(), path.file_name()) {
-            (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => {
-                self.directory(parent).unwrap_or_else(|_| self.below_existing(parent)).join(name)
-            }
-            _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-        }
+        self.resolve(path).unwrap_or_else(|_| way(path).pop().unwrap_or_default())
     }
 
     fn working_directory(&self) -> io::Result<PathBuf> {
@@ -245,19 +236,23 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_stays_as_it_is_written() -> io::Result<()> {
+    fn what_does_not_exist_stays_as_it_is_written_behind_links_that_lead_nowhere_too()
+    -> io::Result<()> {
         let directory = tempfile::tempdir()?;
         let top = directory.path().canonicalize()?;
         fs::create_dir(top.join("real"))?;
         symlink("real", top.join("link"))?;
-        symlink("nothing", top.join("dangling"))?;
+        symlink("link/nothing", top.join("dangling"))?;
+        symlink("loop", top.join("loop"))?;
         let paths = RealPaths::new();
         for (name, want) in [
             ("link", "real"),
             ("link/none/x", "real/none/x"),
-            ("dangling", "dangling"),
-            ("dangling/x", "dangling/x"),
+            ("dangling", "real/nothing"),
+            ("dangling/x", "real/nothing/x"),
+            ("dangling/../x", "real/x"),
             ("none", "none"),
+            ("loop", "loop"),
         ] {
             assert_eq!(paths.existing_part(&top.join(name)), top.join(want), "{name}");
         }

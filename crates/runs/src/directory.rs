@@ -6,9 +6,10 @@ use rustix::{
     io::Errno,
 };
 use std::{
-    env, fs, io,
+    env, fs,
+    io::{self, Read as _},
     os::{
-        fd::{AsRawFd as _, OwnedFd},
+        fd::{AsFd, AsRawFd as _, OwnedFd},
         unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     },
     path::{Path, PathBuf},
@@ -174,6 +175,61 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The directory `path`, if it is this user's: where `HOME` is another user's, that one may have put
+/// anything in its place.
+///
+/// # Errors
+///
+/// That it is a link or another user's, or what the system says.
+pub fn open_own(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
+        Errno::LOOP | Errno::NOTDIR => {
+            io::Error::other("it is a link, or no directory: move it away")
+        }
+        error => error.into(),
+    })?;
+    insist_on_own(&directory)?;
+    Ok(directory)
+}
+
+/// The file `path` to read from, if this user has made it, and it is no link.
+///
+/// # Errors
+///
+/// That it is another user's or no file, or what the system says.
+pub fn own_file(path: &Path) -> io::Result<fs::File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    insist_on_own(&file)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no file")),
+    }
+}
+
+/// What such a file holds.
+///
+/// # Errors
+///
+/// As [`own_file`].
+pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    own_file(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn insist_on_own(file: &impl AsFd) -> io::Result<()> {
+    let owner = rustix::fs::fstat(file)?.st_uid;
+    if owner == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    let told = format!(
+        "it belongs to user {owner}: set HOME or XDG_STATE_HOME to a directory of your own"
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, told))
+}
+
 /// Where this user's programs keep their state: `$XDG_STATE_HOME`, or its default.
 ///
 /// # Errors
@@ -219,5 +275,26 @@ mod tests {
         }
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
         assert!(RunDirectory::open(directory.path(), uid + 1).is_err(), "it is another user's");
+    }
+
+    #[test]
+    fn only_ones_own_files_are_read_and_behind_no_link() {
+        let place = tempfile::tempdir().unwrap();
+        let [own, link] = ["own", "link"].map(|name| place.path().join(name));
+        fs::write(&own, "mine").unwrap();
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        assert_eq!(read_own(&own).unwrap(), b"mine");
+        read_own(&link).unwrap_err();
+        read_own(place.path()).unwrap_err();
+        open_own(place.path()).unwrap();
+        if rustix::process::geteuid().is_root() {
+            for path in [&own, place.path()] {
+                std::os::unix::fs::chown(path, Some(1), None).unwrap();
+            }
+            let errors = [read_own(&own).unwrap_err(), open_own(place.path()).unwrap_err()];
+            for error in errors {
+                assert!(error.to_string().contains("belongs to user 1"), "{error}");
+            }
+        }
     }
 }

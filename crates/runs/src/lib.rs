@@ -45,6 +45,9 @@ mod id;
 mod wire;
 
 pub use client::{Client, RunLabels, Unknown, client};
-pub use directory::{ControlEntry, RunDirectory, cache_directory, make_private, state_directory};
+pub use directory::{
+    ControlEntry, RunDirectory, cache_directory, make_private, open_own, own_file, read_own,
+    state_directory,
+};
 pub use id::{is_id, new_id};
 pub use wire::{Answer, Connector, Question, ReadError, VERSION, Versioned, read};

@@ -118,14 +118,15 @@ impl Journal {
         Ok(Called::Several(runs.into_iter().map(|(id, ..)| id).collect()))
     }
 
-    /// The run that began last.
+    /// The run of a user that began last: another's may have begun since.
     ///
     /// # Errors
     ///
     /// [`JournalError`](super::JournalError).
-    pub fn last_run(&self) -> Result<Option<RunEntry>> {
-        let sql = "SELECT id, command, profile, time FROM runs ORDER BY time DESC LIMIT 1";
-        let run = self.db.query_row(sql, [], |row| {
+    pub fn last_run(&self, uid: u32) -> Result<Option<RunEntry>> {
+        let sql = "SELECT id, command, profile, time FROM runs WHERE uid = ?1
+            ORDER BY time DESC LIMIT 1";
+        let run = self.db.query_row(sql, [uid], |row| {
             let (id, command, profile, time) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
             Ok(RunEntry { id, command, profile, time })
         });
@@ -204,6 +205,17 @@ mod tests {
         assert_eq!(called("aa"), one("aa"));
         assert_eq!(called("buil"), Called::None);
         assert_eq!(called("a"), Called::Several(vec!["aa".into(), "ab".into()]));
+    }
+
+    #[test]
+    fn the_last_run_is_one_of_whoever_asks() {
+        let (_directory, journal) = journal(u64::MAX);
+        begin(&journal, "own22222", "x", (7, 2e9));
+        begin(&journal, "theirs22", "x", (8, 3e9));
+        let last = |uid| journal.last_run(uid).unwrap().map(|run| run.id);
+        assert_eq!(last(7).as_deref(), Some("own22222"));
+        assert_eq!(last(8).as_deref(), Some("theirs22"));
+        assert_eq!(last(9), None);
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Begun {
 
     /// Of a file in the journal; `None` of a record.
     fn read(path: &Path) -> Option<Self> {
-        let mut file = File::open(path).ok()?;
+        let mut file = runs::own_file(path).ok()?;
         let mut mark = [0; MARK.len()];
         file.read_exact(&mut mark).ok()?;
         if mark != MARK {
@@ -137,7 +137,8 @@ pub(crate) fn unwritable() -> Option<String> {
 /// The names of the records there are, the oldest first.
 pub(crate) fn records() -> anyhow::Result<Vec<OsString>> {
     let directory = journal_directory()?;
-    let entries = match std::fs::read_dir(&directory) {
+    let own = runs::open_own(&directory);
+    let entries = match own.and_then(|_| std::fs::read_dir(&directory)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => {

@@ -4,7 +4,7 @@ use super::{journal_directory, records};
 use crate::failure::Usage;
 use monitor::visible;
 use serde::Deserialize;
-use std::{fs::File, io::BufReader};
+use std::io::BufReader;
 
 /// What tells whose record a file is.
 #[derive(Default, Deserialize)]
@@ -18,7 +18,7 @@ struct Ended {
 pub(super) fn ended(run: &str) -> Option<Usage> {
     let directory = journal_directory().ok()?;
     let read = |name| {
-        let file = File::open(directory.join(name)).ok()?;
+        let file = runs::own_file(&directory.join(name)).ok()?;
         serde_json::from_reader(BufReader::new(file)).ok()
     };
     let mut ended = records().ok()?.into_iter().rev().filter_map(read);

@@ -123,6 +123,13 @@ pub(crate) struct Denial {
     pub(crate) profile_rules: Vec<String>,
 }
 
+impl Denial {
+    /// What `dewar explain` and `dewar allow` call it, which is at `index` of a record.
+    pub(crate) fn number(&self, index: usize) -> usize {
+        if self.record.number == 0 { index + 1 } else { self.record.number }
+    }
+}
+
 /// A change of policy that was asked for, and what came of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PolicyChange {

@@ -11,7 +11,7 @@ use crate::{
     run::Denial,
 };
 use flask::domain_of;
-use learn::{Scope, is_made_up, temporary};
+use learn::{Scope, Secrets, is_made_up, temporary};
 use monitor::{Record, visible};
 use profile::{Kept, Variables};
 use std::{collections::BTreeSet, net::SocketAddr, path::Path};
@@ -254,9 +254,14 @@ fn is_wide(directory: &str) -> bool {
     is_home || is_shelf || path == homes || path.parent().is_none_or(|parent| parent == homes)
 }
 
+/// Whether no secret that is there is among what `glob` stands for in `directory`.
+fn is_without_secrets(directory: &str, glob: &str) -> bool {
+    Secrets::default().among(Path::new(directory), glob).is_none()
+}
+
 /// The right to make temporary files such as `name`.
 fn temporary_in(directory: &str, name: &str) -> Option<String> {
-    let names = temporary(name)?;
+    let names = temporary(name).filter(|names| is_without_secrets(directory, names))?;
     let line = format!("{}/{names}", literal(directory.trim_end_matches('/')));
     Some(entry("files.write", &line) + ", and the file whose place it takes")
 }
@@ -281,8 +286,9 @@ fn made_by_pattern(directory: &str, name: &str) -> Option<String> {
     let whole = kept.strip_suffix(".tmp").unwrap_or(kept);
     let at = |name: &str| literal(&format!("{}/{name}", directory.trim_end_matches('/')));
     let separator = &name[kept.len()..=kept.len()];
+    let glob = literal(&format!("{kept}{separator}")) + "*";
     let names = serde_json::json!([at(whole), at(&format!("{kept}{separator}")) + "*"]);
-    Some(format!("files.write = {names}"))
+    is_without_secrets(directory, &glob).then(|| format!("files.write = {names}"))
 }
 
 /// A line of a profile. A string of JSON is one of TOML, once no control character is left in it.

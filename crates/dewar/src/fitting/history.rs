@@ -7,9 +7,12 @@ use monitor::visible;
 use serde::{Deserialize, Serialize};
 use std::{
     fs,
+    io::{ErrorKind, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
+use tempfile::NamedTempFile;
 
 /// Changes that are remembered.
 const MOST_CHANGES: usize = 100;
@@ -37,6 +40,23 @@ pub(super) struct ProfileEdit {
     /// The working directory of whoever made it.
     #[serde(default)]
     pub(super) from: PathBuf,
+    /// The file that Dewar has put there; `None` if nobody knows.
+    #[serde(default)]
+    pub(super) put: Option<FileState>,
+}
+
+/// A file as it was left. Whoever writes to it since, or puts another in its place and it back,
+/// makes it another: nobody sets the time of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FileState {
+    inode: u64,
+    changed: (i64, i64),
+}
+
+impl FileState {
+    pub(super) fn of(file: &fs::Metadata) -> Self {
+        Self { inode: file.ino(), changed: (file.ctime(), file.ctime_nsec()) }
+    }
 }
 
 impl ProfileEdit {
@@ -57,22 +77,34 @@ impl ProfileEdit {
         )))
     }
 
-    /// Makes the file what it was.
-    fn take_back(&self) -> anyhow::Result<()> {
+    /// Makes the file what it was, and forgets the change, which `name` remembers.
+    fn take_back(&self, name: &Path) -> anyhow::Result<()> {
         self.insist_on_last()?;
         let shown = self.path.display();
         let trusted = trust::keep(&self.path, Some(&self.after));
         match &self.before {
             Some(before) => {
-                replace(&self.path, before, Some(&self.after))
+                let put = replace(&self.path, before, Some(&self.after))
                     .with_context(|| format!("cannot write `{shown}`"))?;
-                trusted.again(before)
+                trusted.again(before)?;
+                fs::remove_file(name)?;
+                // It is as the change before has left it, by Dewar again.
+                match remembered()?.rfind(|(_, change)| change.path == self.path) {
+                    Some((name, last)) if last.after == *before => last.keep(&name, put),
+                    _ => Ok(()),
+                }
             }
             None => {
                 fs::remove_file(&self.path).with_context(|| format!("cannot remove `{shown}`"))?;
-                trusted.no_more()
+                trusted.no_more()?;
+                Ok(fs::remove_file(name)?)
             }
         }
+    }
+
+    /// Remembers in the file `name` also which file was put there.
+    pub(super) fn keep(self, name: &Path, put: FileState) -> anyhow::Result<()> {
+        write(name, &Self { put: Some(put), ..self })
     }
 }
 
@@ -87,13 +119,21 @@ fn names(directory: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// What was changed, each with where that is remembered, the oldest first.
+/// What was changed, each with where that is remembered, the oldest first: by this user, as others
+/// could have anything taken back.
 fn remembered() -> anyhow::Result<impl DoubleEndedIterator<Item = (PathBuf, ProfileEdit)>> {
+    let directory = directory()?;
+    if let Err(error) = runs::open_own(&directory)
+        && error.kind() != ErrorKind::NotFound
+    {
+        let shown = directory.display();
+        return Err(error).with_context(|| format!("nothing in `{shown}` is believed"));
+    }
     let read = |name: PathBuf| {
-        let change = serde_json::from_slice(&fs::read(&name).ok()?).ok()?;
+        let change = serde_json::from_slice(&runs::read_own(&name).ok()?).ok()?;
         Some((name, change))
     };
-    Ok(names(&directory()?).into_iter().filter_map(read))
+    Ok(names(&directory).into_iter().filter_map(read))
 }
 
 /// What was changed, the oldest first.
@@ -104,20 +144,27 @@ pub(super) fn changes() -> anyhow::Result<Vec<ProfileEdit>> {
 pub(super) fn remember(change: &ProfileEdit) -> anyhow::Result<PathBuf> {
     let directory = directory()?;
     runs::make_private(&directory)
-        .with_context(|| format!("cannot create `{}`", directory.display()))?;
+        .and_then(|()| runs::open_own(&directory))
+        .with_context(|| format!("cannot use `{}`", directory.display()))?;
     let known = names(&directory);
     for old in known.iter().take((known.len() + 1).saturating_sub(MOST_CHANGES)) {
         let _ = fs::remove_file(old);
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let path = directory.join(format!("{:020}-{}.json", now.as_nanos(), std::process::id()));
-    let written = fs::write(&path, serde_json::to_vec(change)?);
-    if written.is_err() {
-        // Part of it could not be taken back.
-        let _ = fs::remove_file(&path);
-    }
-    written.with_context(|| format!("cannot write `{}`", path.display()))?;
+    write(&path, change)?;
     Ok(path)
+}
+
+/// Whole or not at all: part of it could not be taken back.
+fn write(path: &Path, change: &ProfileEdit) -> anyhow::Result<()> {
+    let written = || -> anyhow::Result<()> {
+        let mut file = NamedTempFile::new_in(path.parent().context("it has no directory")?)?;
+        file.write_all(&serde_json::to_vec(change)?)?;
+        file.persist(path)?;
+        Ok(())
+    };
+    written().with_context(|| format!("cannot write `{}`", path.display()))
 }
 
 /// Takes the last change of `file` back, whoever made it. Returns whether it still exists.
@@ -126,8 +173,7 @@ pub(crate) fn undo(file: &Path) -> anyhow::Result<bool> {
     let Some((name, change)) = remembered()?.rfind(|(_, change)| change.path == path) else {
         bail!(Usage(format!("Dewar has made no change of `{}` that it knows", path.display())));
     };
-    change.take_back()?;
-    fs::remove_file(name)?;
+    change.take_back(&name)?;
     Ok(change.before.is_some())
 }
 
@@ -155,8 +201,7 @@ pub(crate) fn undo_allowed(file: Option<&Path>) -> anyhow::Result<()> {
         }
         change.insist_on_last()?;
         output::print(format!("taking the last change of {shown} back\n").as_bytes())?;
-        change.take_back()?;
-        fs::remove_file(&name)?;
+        change.take_back(&name)?;
         let done =
             if change.before.is_some() { "is as it was" } else { "is gone, as it was before" };
         return Ok(output::print(format!("{shown} {done}\n").as_bytes())?);

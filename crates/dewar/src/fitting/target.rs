@@ -1,6 +1,6 @@
 //! The file that a profile is written to: whole or not at all.
 
-use super::history::{Author, ProfileEdit, changes, remember};
+use super::history::{Author, FileState, ProfileEdit, changes, remember};
 use crate::{failure::Usage, machine, trust};
 use anyhow::{Context as _, bail};
 use cli::output_file;
@@ -83,10 +83,14 @@ impl ProfileFile {
         Ok(())
     }
 
-    /// Whether it holds what Dewar has written there last, by a record that no run can change.
+    /// Whether it is the very file that Dewar has put there last, unchanged, by a record that no run
+    /// can change: the same text again may be what the user has taken out since.
     fn is_own_work(&self) -> anyhow::Result<bool> {
+        let found = fs::symlink_metadata(&self.path).ok().map(|file| FileState::of(&file));
         let last = changes()?.into_iter().rfind(|change| change.path == self.path);
-        Ok(last.is_some_and(|change| Some(change.after) == self.before))
+        Ok(last.is_some_and(|change| {
+            found.is_some() && change.put == found && Some(change.after) == self.before
+        }))
     }
 
     /// Whether all that it holds, and extends, is Dewar's own: made here where nothing was, and
@@ -99,7 +103,8 @@ impl ProfileFile {
         }
         let Ok(read) = Documents::read(&Source::File(self.path.clone())) else { return Ok(false) };
         let own = own.filter(|own| self.before.as_ref() == Some(own));
-        Ok(own.is_some_and(|own| read.file_texts().all(|it| it == (&*self.path, &*own))))
+        let is_own = |own: String| read.file_texts().all(|it| it == (&*self.path, &*own));
+        Ok(own.is_some_and(is_own) && self.is_own_work()?)
     }
 
     /// Replaces what it holds, and remembers what that was.
@@ -107,23 +112,25 @@ impl ProfileFile {
         let shown = self.path.display();
         let trusted = trust::keep(&self.path, self.before.as_deref());
         // Before the change: what cannot be taken back is not done.
-        let undo = remember(&ProfileEdit {
+        let change = ProfileEdit {
             path: self.path.clone(),
             before: self.before.clone(),
             after: text.to_owned(),
             by,
             from: std::env::current_dir().unwrap_or_default(),
-        })?;
-        if let Err(error) = replace(&self.path, text, self.before.as_deref()) {
-            let _ = fs::remove_file(undo);
-            return Err(error).with_context(|| format!("cannot write `{shown}`"));
-        }
+            put: None,
+        };
+        let undo = remember(&change)?;
+        let put = replace(&self.path, text, self.before.as_deref())
+            .inspect_err(|_| drop(fs::remove_file(&undo)))
+            .with_context(|| format!("cannot write `{shown}`"))?;
+        change.keep(&undo, put)?;
         trusted.again(text)
     }
 }
 
 /// Puts `text` into the place of what `path` holds, which is still `before`.
-pub(super) fn replace(path: &Path, text: &str, before: Option<&str>) -> anyhow::Result<()> {
+pub(super) fn replace(path: &Path, text: &str, before: Option<&str>) -> anyhow::Result<FileState> {
     let (directory, _held) = output_file::directory(path)?;
     let place = directory.join(path.file_name().context("it has no name")?);
     let mut file =
@@ -132,11 +139,14 @@ pub(super) fn replace(path: &Path, text: &str, before: Option<&str>) -> anyhow::
     let mode = fs::metadata(path).map_or(0o644, |file| file.permissions().mode());
     file.as_file().set_permissions(Permissions::from_mode(mode & 0o777))?;
     file.as_file().sync_all()?;
-    let Some(before) = before else {
-        return Ok(file.persist_noclobber(place).map(drop)?);
-    };
-    if super::read(path)? != before {
+    if let Some(before) = before
+        && super::read(path)? != before
+    {
         bail!("it was changed meanwhile; nothing was written");
     }
-    Ok(file.persist(place).map(drop)?)
+    let put = match before {
+        Some(_) => file.persist(place)?,
+        None => file.persist_noclobber(place)?,
+    };
+    Ok(FileState::of(&put.metadata()?))
 }

@@ -1,6 +1,10 @@
 //! What Git's configuration has Git read and execute: files that it includes, directories of hooks,
 //! commands of hooks (from Git 2.54 on).
 
+mod config;
+
+use config::Entry;
+use nix::unistd::User;
 use registries::Plain;
 use std::{
     collections::HashSet,
@@ -39,18 +43,20 @@ pub(super) fn named(workspace: &Path) -> Vec<Named> {
         if read.len() > MOST_FILES || !read.insert(file.clone()) {
             continue;
         }
-        for entry in entries(&text(&file).unwrap_or_default()) {
-            match entry.kind() {
+        for entry in config::entries(&text(&file).unwrap_or_default()) {
+            match kind(&entry) {
                 Some(Kind::Include) => {
-                    let path = expanded(&entry.value, file.parent().unwrap_or(top));
-                    waiting.push(path.clone());
-                    found.push(Named::Trusted(path));
+                    let paths = expanded(&entry.value, file.parent().unwrap_or(top));
+                    waiting.extend(paths.iter().cloned());
+                    found.extend(paths.into_iter().map(Named::Trusted));
                 }
-                Some(Kind::Hooks) => found.push(Named::Trusted(expanded(&entry.value, top))),
+                Some(Kind::Hooks) => {
+                    found.extend(expanded(&entry.value, top).into_iter().map(Named::Trusted));
+                }
                 Some(Kind::Command) => {
                     let words = entry.value.split([' ', '\t', ';', '&', '|', '"', '\'']);
                     let words = words.filter(|word| !word.is_empty());
-                    let paths = words.map(|word| expanded(word, top));
+                    let paths = words.flat_map(|word| expanded(word, top));
                     found.extend(paths.filter(|path| path.is_file()).map(Named::Executed));
                 }
                 None => {}
@@ -70,8 +76,10 @@ fn own_files() -> Vec<PathBuf> {
         home.map(|home| home.join(".gitconfig")),
         config.map(|config| config.join("git/config")),
         std::env::var_os("GIT_CONFIG_GLOBAL").map(PathBuf::from),
+        std::env::var_os("GIT_CONFIG_SYSTEM").map(PathBuf::from),
     ];
-    files.into_iter().flatten().collect()
+    let installed = prefixes().into_iter().map(|prefix| prefix.join("etc/gitconfig"));
+    files.into_iter().flatten().chain(installed).collect()
 }
 
 /// Those of the repository at `top`, its worktrees and its submodules.
@@ -112,22 +120,29 @@ fn text(file: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A path as Git reads it: `~/` is the home.
-fn expanded(path: &str, base: &Path) -> PathBuf {
-    match (path.strip_prefix("~/"), std::env::home_dir()) {
-        (Some(below), Some(home)) => home.join(below),
-        _ => base.join(path),
+/// What a path stands for as Git reads it: `~/` is the home, `~USER/` that user's, `%(prefix)/` where
+/// Git is installed, which is not known for sure. A user that is not there has nothing.
+fn expanded(path: &str, base: &Path) -> Vec<PathBuf> {
+    let path = path.strip_prefix(":(optional)").unwrap_or(path);
+    if let Some(below) = path.strip_prefix("%(prefix)/") {
+        return prefixes().into_iter().map(|prefix| prefix.join(below)).collect();
     }
+    let Some(named) = path.strip_prefix('~') else { return vec![base.join(path)] };
+    let (user, below) = named.split_once('/').unwrap_or((named, ""));
+    let home = match user {
+        "" => std::env::home_dir(),
+        user => User::from_name(user).ok().flatten().map(|user| user.dir),
+    };
+    home.map(|home| home.join(below.trim_start_matches('/'))).into_iter().collect()
 }
 
-/// A variable of a configuration.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Entry {
-    /// In small letters, without what stands in quotes behind it.
-    section: String,
-    /// In small letters.
-    key: String,
-    value: String,
+/// Where Git may be installed.
+fn prefixes() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let programs = std::env::split_paths(&path).map(|directory| directory.join("git"));
+    let found = programs.filter_map(|git| git.canonicalize().ok());
+    let found = found.filter_map(|git| Some(git.parent()?.parent()?.to_owned()));
+    ["/usr".into(), "/usr/local".into()].into_iter().chain(found).collect()
 }
 
 /// What a variable tells Git.
@@ -137,88 +152,18 @@ enum Kind {
     Command,
 }
 
-impl Entry {
-    fn kind(&self) -> Option<Kind> {
-        match (&*self.section, &*self.key) {
-            ("include" | "includeif", "path") => Some(Kind::Include),
-            ("core", "hookspath") => Some(Kind::Hooks),
-            ("hook", "command") => Some(Kind::Command),
-            _ => None,
-        }
+fn kind(entry: &Entry) -> Option<Kind> {
+    match (&*entry.section, &*entry.key) {
+        ("include" | "includeif", "path") => Some(Kind::Include),
+        ("core", "hookspath") => Some(Kind::Hooks),
+        ("hook", "command") => Some(Kind::Command),
+        _ => None,
     }
-}
-
-/// The variables of a configuration, as Git reads it; as far as it can be read.
-fn entries(text: &str) -> Vec<Entry> {
-    let (mut entries, mut section) = (Vec::new(), String::new());
-    let joined = text.replace("\r\n", "\n").replace("\\\n", "");
-    for line in joined.trim_start_matches('\u{feff}').lines() {
-        let mut rest = line.trim();
-        if let Some(header) = rest.strip_prefix('[') {
-            let Some(end) = header_end(header) else { break };
-            let name = header[..end].split([' ', '\t', '"', '.']).next().unwrap_or_default();
-            section = name.to_ascii_lowercase();
-            rest = header[end + 1..].trim();
-        }
-        let Some((key, value)) = rest.split_once('=') else { continue };
-        if !key.starts_with(['#', ';']) {
-            let key = key.trim().to_ascii_lowercase();
-            entries.push(Entry { section: section.clone(), key, value: value_of(value.trim()) });
-        }
-    }
-    entries
-}
-
-/// Where the header of a section ends: a bracket in quotes is none.
-fn header_end(header: &str) -> Option<usize> {
-    let (mut quoted, mut escaped) = (false, false);
-    header.char_indices().find_map(|(at, c)| {
-        let is_end = c == ']' && !quoted;
-        quoted ^= c == '"' && !escaped;
-        escaped = c == '\\' && !escaped;
-        is_end.then_some(at)
-    })
-}
-
-/// A value without its quotes and comments.
-fn value_of(text: &str) -> String {
-    let (mut value, mut quoted, mut chars) = (String::new(), false, text.chars());
-    while let Some(c) = chars.next() {
-        match c {
-            '"' => quoted = !quoted,
-            '#' | ';' if !quoted => break,
-            '\\' => value.extend(chars.next()),
-            c => value.push(c),
-        }
-    }
-    value.trim_end().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_configuration_is_read_as_git_does() {
-        let text = "[core]\n\tHooksPath = \"my hooks\" ; mine\n[include] path=../a\n\
-            [includeIf \"gitdir:~/w]/\"]\n  path = b\\\n/c # x\n[hook \"lint\"]\nevent = pre-commit\n\
-            command = ./lint --fast\n[hook.old]\ncommand = x\n# path = y\n";
-        let found = entries(text);
-        let entry = |section: &str, key: &str, value: &str| Entry {
-            section: section.into(),
-            key: key.into(),
-            value: value.into(),
-        };
-        let want = [
-            entry("core", "hookspath", "my hooks"),
-            entry("include", "path", "../a"),
-            entry("includeif", "path", "b/c"),
-            entry("hook", "event", "pre-commit"),
-            entry("hook", "command", "./lint --fast"),
-            entry("hook", "command", "x"),
-        ];
-        assert_eq!(found, want);
-    }
 
     #[test]
     fn what_configuration_names_is_found_through_what_it_includes() {
@@ -245,5 +190,25 @@ mod tests {
         ] {
             assert!(found.contains(&want), "{want:?}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_path_is_what_git_takes_it_for() {
+        let base = Path::new("/repo");
+        let home = std::env::home_dir().unwrap();
+        let root = User::from_name("root").unwrap().unwrap().dir;
+        for (path, want) in [
+            ("a/b", vec![base.join("a/b")]),
+            (":(optional)a", vec![base.join("a")]),
+            ("/a", vec!["/a".into()]),
+            ("~/a", vec![home.join("a")]),
+            ("~//a", vec![home.join("a")]),
+            ("~", vec![home]),
+            ("~root/a", vec![root.join("a")]),
+            ("~nobody-is-called-so/a", Vec::new()),
+        ] {
+            assert_eq!(expanded(path, base), want, "{path}");
+        }
+        assert!(expanded("%(prefix)/../a", base).contains(&"/usr/../a".into()));
     }
 }

@@ -7,11 +7,7 @@ use super::{
 use crate::control::{Begun, Status, journal_directory, records};
 use anyhow::{Context as _, bail};
 use cli::failure::Usage;
-use rustix::{
-    fs::{AtFlags, Dir, DirEntry, Mode, OFlags, fchmod, fstat, open, openat, unlinkat},
-    io::Errno,
-    process::geteuid,
-};
+use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, fchmod, openat, unlinkat};
 use std::{
     fs::File,
     io::{self, Seek, Write},
@@ -126,8 +122,8 @@ impl Journal {
         let mut summaries = Vec::new();
         for name in records()?.into_iter().rev() {
             let path = directory.join(name);
-            // Another run may throw it away meanwhile.
-            let Ok(text) = std::fs::read(&path) else { continue };
+            // Another run may throw it away meanwhile; and what another user has put there is none.
+            let Ok(text) = runs::read_own(&path) else { continue };
             // A run that goes on, or was killed, has none: `Begun`.
             let Ok(summary) = serde_json::from_slice::<Summary>(&text) else { continue };
             summaries.push(summary.of(path));
@@ -137,21 +133,9 @@ impl Journal {
 }
 
 /// The directory of this user's records, closed to others: they need not know what is run, or what
-/// it was denied. Where `HOME` is another user's, that one may have put anything in its place.
+/// it was denied.
 fn open_own(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = open(path, flags, Mode::empty()).map_err(|error| match error {
-        Errno::LOOP | Errno::NOTDIR => {
-            io::Error::other("it is a link, or no directory: move it away")
-        }
-        error => error.into(),
-    })?;
-    let owner = fstat(&directory)?.st_uid;
-    if owner != geteuid().as_raw() {
-        return Err(io::Error::other(format!(
-            "it belongs to user {owner}: set HOME or XDG_STATE_HOME to a directory of your own"
-        )));
-    }
+    let directory = runs::open_own(path)?;
     fchmod(&directory, Mode::RWXU)?;
     Ok(directory)
 }
@@ -168,6 +152,7 @@ impl Drop for Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::geteuid;
     use std::{fs, os::unix::fs::PermissionsExt as _};
 
     #[test]

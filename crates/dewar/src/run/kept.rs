@@ -51,7 +51,7 @@ impl Summary {
     /// The whole record.
     pub(super) fn whole(&self) -> anyhow::Result<RunRecord> {
         let shown = self.path.display();
-        let text = std::fs::read(&self.path).with_context(|| format!("cannot read `{shown}`"))?;
+        let text = runs::read_own(&self.path).with_context(|| format!("cannot read `{shown}`"))?;
         serde_json::from_slice(&text).with_context(|| format!("`{shown}` is no record of a run"))
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn unknown(run: &str, summaries: &[Summary]) -> anyhow::Error {
     let meant = look::did_you_mean(run, names.flatten());
     let run = visible(run);
     let number =
-        run.parse::<u16>().map(|_| format!(" (`dewar allow {run}` takes numbers of denials)"));
+        run.parse::<u32>().map(|_| format!(" (`dewar allow {run}` takes numbers of denials)"));
     let meant = number.unwrap_or(meant);
     Usage(format!(
         "no finished run is called `{run}`{meant}; `dewar runs` lists those that are kept"

@@ -62,7 +62,7 @@ impl Store {
 
     fn entry(&self, path: &Path) -> anyhow::Result<Option<TrustedFile>> {
         let file = self.file(path);
-        let bytes = match fs::read(&file) {
+        let bytes = match runs::read_own(&file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => {
@@ -85,7 +85,7 @@ impl Store {
     /// All that is trusted, by path.
     pub(crate) fn entries(&self) -> anyhow::Result<Vec<TrustedFile>> {
         let files = fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let texts = files.filter_map(|file| fs::read(file.path()).ok());
+        let texts = files.filter_map(|file| runs::read_own(&file.path()).ok());
         let mut entries: Vec<TrustedFile> =
             texts.filter_map(|text| serde_json::from_slice(&text).ok()).collect();
         if !entries.is_empty() {
