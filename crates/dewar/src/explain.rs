@@ -50,7 +50,7 @@ Exit status: 0; 2 for wrong use, or if no such run has been recorded.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {
-    /// The run: its id, the beginning of it, or its name [default: the last that has ended]
+    /// The run: its id, the beginning of it, or its name [default: the run that ended last]
     run: Option<String>,
 
     /// Tell each denial for itself
