@@ -1,4 +1,4 @@
-//! `allow --undo`: what it takes back, and what it leaves; and which changes Dewar knows as its own.
+//! `allow --undo`: what it takes back, and what it leaves; and which changes are Dewar's own.
 
 use crate::{
     learn,

@@ -48,8 +48,8 @@ impl Denials {
         }
     }
 
-    /// In the order in which each was denied first, which their numbers tell. What is dropped leaves
-    /// its number to nobody, and has another if it comes again.
+    /// In the order in which each was denied first, which their numbers tell. What is dropped
+    /// leaves its number to nobody, and has another if it comes again.
     pub(crate) fn all(&self) -> Vec<Record> {
         let last = self.last.iter().map(|(_, record)| record);
         self.first.values().chain(last).cloned().collect()

@@ -17,6 +17,7 @@ mod domains;
 mod edit;
 mod executed;
 mod fragment;
+mod glob;
 mod judge;
 mod line;
 mod names;

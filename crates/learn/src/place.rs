@@ -252,7 +252,7 @@ mod tests {
             ("builds/build-1.2.3.tar", ""),
             (".foo/api_token", "secret"),
             ("scratch/tmp_rsa.pem", "secret"),
-            ("scratch/sed_.pem", "secret"),
+            ("scratch/sedab.pem", "secret"),
             ("shut/tmp_rsa.pem2", ""),
             ("store/objects/3f/4b825dc642cb6eb9a060e54bf8d69288fbee49", ""),
             ("store/objects/zz/id_rsa", "secret"),

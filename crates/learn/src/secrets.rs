@@ -3,7 +3,7 @@
 //! that act for whoever connects ([`profile::power`]).
 
 use crate::{
-    names::is_meant,
+    glob::is_meant,
     search::{self, Search},
 };
 use profile::Compiled;

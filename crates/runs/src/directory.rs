@@ -175,8 +175,8 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The directory `path`, if it is this user's: where `HOME` is another user's, that one may have put
-/// anything in its place.
+/// The directory `path`, if it is this user's: where `HOME` is another user's, that one may have
+/// put anything in its place.
 ///
 /// # Errors
 ///

@@ -20,7 +20,7 @@ Exit status: 0; 2 for wrong use; 125 if there is no journal.";
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct AuditArgs {
-    /// Of one run: its number, the beginning of it, its name (the last run of it), or `last` of yours
+    /// Of one run: its number, the beginning of it, its name (the last run of it), or `last`
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
 

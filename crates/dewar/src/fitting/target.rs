@@ -83,8 +83,8 @@ impl ProfileFile {
         Ok(())
     }
 
-    /// Whether it is the very file that Dewar has put there last, unchanged, by a record that no run
-    /// can change: the same text again may be what the user has taken out since.
+    /// Whether it is the very file that Dewar has put there last, unchanged, by a record that no
+    /// run can change: the same text again may be what the user has taken out since.
     fn is_own_work(&self) -> anyhow::Result<bool> {
         let found = fs::symlink_metadata(&self.path).ok().map(|file| FileState::of(&file));
         let last = changes()?.into_iter().rfind(|change| change.path == self.path);

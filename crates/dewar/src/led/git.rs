@@ -120,8 +120,8 @@ fn text(file: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a path stands for as Git reads it: `~/` is the home, `~USER/` that user's, `%(prefix)/` where
-/// Git is installed, which is not known for sure. A user that is not there has nothing.
+/// What a path stands for as Git reads it: `~/` is the home, `~USER/` that user's, `%(prefix)/`
+/// where Git is installed, which is not known for sure. A user that is not there has nothing.
 fn expanded(path: &str, base: &Path) -> Vec<PathBuf> {
     let path = path.strip_prefix(":(optional)").unwrap_or(path);
     if let Some(below) = path.strip_prefix("%(prefix)/") {
