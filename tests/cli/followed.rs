@@ -65,18 +65,31 @@ fn no_line_is_suggested_for_a_name_that_no_profile_can_hold() {
 }
 
 #[test]
-fn a_file_that_is_not_there_has_to_be_made_before_it_is_granted_alone() {
+fn a_file_that_is_not_there_is_made_where_the_run_sees_its_directory_or_before() {
     let home = home();
     let script = "echo x > ~/made";
-    home.say(&["run", "--no-daemon", "--", "sh", "-c", script]);
-    let said = home.say(&["allow", "--all", "--write", "dewar.toml"]);
-    assert!(said.out.contains("it is not there: make it before the run\n"), "{}", said.out);
-    // Said by the run, too, which the kernel leaves without a denial.
+    let profile = "extends = 'workspace'\nfiles.write = ['${home}/made']\n";
+    fs::write(home.work().join("dewar.toml"), profile).unwrap();
+    // Said by the run, which the kernel leaves without a denial.
     let said = under_profile(&home, script);
     assert!(said.contains("is not there, and the run sees nothing of its directory"), "{said}");
     fs::write(home.path().join("made"), "").unwrap();
     assert_eq!(under_profile(&home, script), "");
     assert_eq!(fs::read_to_string(home.path().join("made")).unwrap(), "x\n");
+    fs::remove_file(home.path().join("made")).unwrap();
+    fs::remove_file(home.work().join("dewar.toml")).unwrap();
+    home.say(&["run", "--no-daemon", "--", "sh", "-c", script]);
+    let said = home.say(&["allow", "--all", "--write", "dewar.toml"]);
+    assert!(
+        said.out.contains("files.list = [\"${home}\"]\n  the run sees all names"),
+        "{}",
+        said.out
+    );
+    for mode in ["", "mode = 'fast'\n"] {
+        fs::write(home.work().join("dewar.toml"), mode.to_owned() + &home.profile()).unwrap();
+        assert_eq!(under_profile(&home, script), "");
+        fs::remove_file(home.path().join("made")).unwrap();
+    }
 }
 
 #[test]
@@ -205,7 +218,7 @@ fn a_directory_that_a_run_was_to_make_is_made_before_the_next_one() {
     // Nor is all of the home suggested for a file.
     home.say(&["run", "--no-daemon", "-p", "workspace", "--", "sh", "-c", "echo x > ~/new"]);
     let said = home.say(&["allow", "1"]);
-    assert!(said.out.contains("make it before the run\n"), "{}", said.out);
+    assert!(said.out.contains("files.write = [\"${home}/new\"]"), "{}", said.out);
 }
 
 #[test]

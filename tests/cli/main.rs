@@ -31,6 +31,7 @@ mod live;
 mod mistakes;
 mod once;
 mod own_files;
+mod own_tmp;
 mod plugin;
 mod policy;
 mod programs;

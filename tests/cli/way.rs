@@ -22,9 +22,8 @@ fn follow(home: &Home, said: &Said) -> Said {
 fn what_has_to_be_named_is_told_as_a_command_that_allows_it() {
     for (made, script) in [
         (".local/bin", "cp /bin/true ~/.local/bin/mine"),
-        (".gnupg", "mkdir ~/.gnupg/private"),
-        (".config/fish", "echo x > ~/.config/fish/fish_variables.Xy7Kq2"),
-        (".config/autostart", "mkdir ~/.config/autostart/x"),
+        (".gnupg", "mkdir -p ~/.gnupg/private"),
+        (".config/autostart", "mkdir -p ~/.config/autostart/x"),
         ("work", "cat ~/.ssh/id_ed25519"),
     ] {
         let home = Home::new();
@@ -39,6 +38,23 @@ fn what_has_to_be_named_is_told_as_a_command_that_allows_it() {
         let profile = fs::read_to_string(home.work().join("own.toml")).unwrap();
         assert_eq!(said.status, 0, "{script}: {}{profile}", said.err);
     }
+}
+
+/// Shells are told there to export tokens: only who names it by himself means it.
+#[test]
+fn a_secret_directory_is_granted_to_whom_names_it_and_not_told() {
+    let home = Home::new();
+    let place = home.path().join(".config/fish");
+    fs::create_dir_all(&place).unwrap();
+    let command = ["sh", "-c", "echo x > ~/.config/fish/fish_variables.Xy7Kq2"];
+    assert_ne!(run(&home, &PLAIN, &command).status, 0);
+    let said = home.say(&["allow", "--all", "--write", "own.toml"]);
+    assert!(said.status == 1 && !said.out.contains("dewar allow"), "{}", said.out);
+    let said = home.say(&["allow", &place.display().to_string(), "--write", "own.toml"]);
+    let line = "files.write = [\"${home}/.config/fish\"]";
+    assert!(said.status == 0 && said.out.contains(line), "{}{}", said.out, said.err);
+    assert!(said.out.contains("UNGUARDED"), "{}", said.out);
+    assert_eq!(run(&home, &OWN, &command).status, 0);
 }
 
 #[test]
@@ -70,7 +86,7 @@ fn a_file_that_is_not_there_yet_is_made_by_the_run() {
 #[test]
 fn what_stays_denied_while_a_profile_is_learned_is_allowed_in_it() {
     let home = Home::new();
-    let command = ["sh", "-c", "mkdir ~/.gnupg && echo x > notes"];
+    let command = ["sh", "-c", "mkdir -p ~/.gnupg && echo x > notes"];
     let learned = home.say(&[&["learn", "-o", "own.toml", "--"], &command[..]].concat());
     assert!(learned.err.contains("stays denied: mkdir may not"), "{}", learned.err);
     // It is about what was learned, not about the profile that this was learned under.
@@ -113,7 +129,7 @@ fn a_repository_that_is_cloned_is_let_go_as_a_whole() {
 #[test]
 fn why_a_file_is_not_executed_is_told() {
     let home = Home::new();
-    for (name, told) in [("./input", "`chmod +x ./input` makes it so"), (".", "it is a directory")]
+    for (name, told) in [("./input", "`chmod +x ./input` makes it so"), ("./", "it is a directory")]
     {
         let said = run(&home, &PLAIN, &[name]);
         assert!(said.status == 126 && said.err.contains(told), "{name}: {}", said.err);

@@ -39,6 +39,8 @@ pub(crate) struct Arrangement {
     keep: HashSet<PathBuf>,
     /// Directories of the view's `keep` with something hidden in them.
     opened: Vec<PathBuf>,
+    /// Where somebody may connect to sockets.
+    sockets: Vec<PathBuf>,
     /// Not even the existence of what is hidden may show.
     strict: bool,
 }
@@ -69,6 +71,7 @@ impl Arrangement {
             keep: keep.iter().cloned().collect(),
             opened,
             strict,
+            sockets: plan.sockets.clone(),
             view: View { private_tmp, ways: ways(plan, &absent), absent, keep, ..View::default() },
             ..Self::default()
         };
@@ -158,8 +161,9 @@ impl Arrangement {
         if place.any.intersects(content) || !(is_granted_around || is_opened) {
             return;
         }
-        // The files of processes come and go.
-        if place.is_pattern && path.starts_with("/proc") {
+        // The files of processes come and go. To be connected to, a socket has to be there.
+        let is_connected = !place.hidden && self.sockets.iter().any(|it| it.starts_with(path));
+        if place.is_pattern && path.starts_with("/proc") || is_connected {
             return;
         }
         if let Some(files) = files(place) {

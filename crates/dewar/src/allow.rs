@@ -54,8 +54,7 @@ changed; 2 for wrong use, or if there is no such run.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AllowArgs {
-    /// The run [default: the one that ended last], then numbers of `dewar explain`, or objects in
-    /// full
+    /// The run [default: the last], then numbers of `dewar explain`, or objects in full
     #[arg(value_name = "RUN|N|OBJECT")]
     what: Vec<String>,
 

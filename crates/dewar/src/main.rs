@@ -20,6 +20,7 @@ mod guarded;
 mod init;
 mod kept;
 mod learn;
+mod learning;
 mod led;
 mod machine;
 mod man;

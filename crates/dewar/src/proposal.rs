@@ -1,7 +1,7 @@
 //! The lines of a profile that would allow what a run was denied.
 
 use crate::{
-    entries::{directory_of, placed, seen},
+    entries::{directory_of, made_first, placed, seen},
     failure::Usage,
     fitting::{Fitting, access, file_of},
     guarded::{Guarded, UNGUARDED, kept, links_to},
@@ -173,17 +173,29 @@ impl<'a> Proposal<'a> {
             let whole = guarded.and_then(|it| it.repository(&fitting.scope.workspace));
             let whole = whole.filter(is_made);
             let object = Some(Path::new(&record.object));
+            // All of a secret directory nobody is led to.
+            let directory = directory_of(&access);
+            let directory = directory.filter(|it| !fitting.scope.secrets.is_one(it));
             let helps = |name: &&Path| {
                 let named: Vec<PathBuf> =
                     named.iter().cloned().chain([name.to_path_buf()]).collect();
                 let found = Self::of(fitting, &[*denial], &named);
-                found.is_ok_and(|it| it.left.is_empty() && !it.lines.is_empty())
+                found.is_ok_and(|it| it.left.is_empty() && it.is_enough(fitting))
             };
-            let mut names_of_it =
-                [whole.map(Path::new), object, directory_of(&access)].into_iter().flatten();
+            let mut names_of_it = [whole.map(Path::new), object, directory].into_iter().flatten();
             names.extend(names_of_it.find(helps).map(Path::to_owned));
         }
         names
+    }
+
+    /// Whether there are lines, none of them for something that the run could not make.
+    fn is_enough(&self, fitting: &Fitting) -> bool {
+        let judge = fitting.judge(&self.lines);
+        // A directory is made by Dewar.
+        let mut files = self.lines.iter().filter(|line| !line.value.ends_with('/'));
+        let mut is_made =
+            |judge: Judge| files.all(|line| made_first(line, &judge, &fitting.scope).is_none());
+        !self.lines.is_empty() && judge.is_ok_and(&mut is_made)
     }
 
     /// Why a denial stays.
@@ -268,6 +280,10 @@ impl<'a> Proposal<'a> {
                 |value| Line { domain: None, key: key.clone(), value, comment: comment.clone() };
             return Ok(links_to(place, Some(&fitting.variables)).into_iter().map(line).collect());
         }
+        // Whoever names the directory of a new entry means that, and what will lie in it.
+        let directory = directory_of(access).map(Path::to_string_lossy);
+        let is_named = is_named
+            || directory.is_some_and(|it| named.iter().any(|named| is_name_of(named, &it)));
         if let Some(guarded) = Guarded::otherwise(denial, &fitting.scope).filter(|_| !is_named) {
             return Err(guarded.unnamed(&fitting.scope.workspace));
         }

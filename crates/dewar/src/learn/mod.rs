@@ -8,6 +8,7 @@ mod told;
 use crate::{
     failure::Usage,
     fitting::{Author, Fitting, ProfileFile, file_of},
+    learning::Learning,
     machine,
     output::{self, tell},
     shell, trust,
@@ -238,8 +239,9 @@ fn watch(args: &LearnArgs, above: &Path, trail: &Path) -> anyhow::Result<i32> {
     }
     let program = std::env::current_exe().context("cannot find the program itself")?;
     let mut run = Command::new(program);
-    run.args(["run", "--no-daemon", "--mode", "all", "--learning", args.base()]);
-    run.arg(args.file()).arg("--profile").arg(above);
+    let learning = Learning { base: args.base().to_owned(), file: args.file() };
+    learning.tell(above).context("cannot tell the run what is learned from it")?;
+    run.args(["run", "--learning", "--no-daemon", "--mode", "all", "--profile"]).arg(above);
     run.arg("--audit").arg(trail);
     if let Some(workspace) = &args.workspace {
         run.arg("--workspace").arg(workspace);

@@ -1,11 +1,15 @@
 //! The arguments of `dewar run`.
 
-use super::{AskRequest, RunRequest, UseDaemon, request::Learning};
-use crate::learn::LearnArgs;
+use super::{AskRequest, RunRequest, UseDaemon};
+use crate::{learn::LearnArgs, learning::Learning};
 use clap::{Args, ValueEnum};
 use confine::Mode;
 use monitor::Enforce;
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -27,8 +31,8 @@ Standard input, output, signals, job control and the exit status are the command
 leaves running ends with it. If something was denied, one line on standard error says so at the
 end; `dewar explain` tells the rest.
 
-Exit status: the command's; 2 for wrong use, 124 if the time limit was over, 125 if Dewar failed to
-set up, 126 and 127 if the command could not be executed or found.";
+Exit status: the command's; 2 for wrong use, 124 if the time limit was over, 125 if Dewar failed
+to set up, 126 and 127 if the command could not be executed or found.";
 
 /// What `--learn` would not do: each is refused beside it, above all `--dry-run`.
 const NOT_LEARNED: [&str; 18] = [
@@ -157,8 +161,8 @@ pub(crate) struct RunArgs {
     dry_run: bool,
 
     /// What `dewar learn` starts
-    #[arg(long, hide = true, num_args = 2, value_names = ["PROFILE", "FILE"])]
-    learning: Option<Vec<String>>,
+    #[arg(long, hide = true)]
+    learning: bool,
 
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
@@ -232,6 +236,8 @@ impl From<RunArgs> for LearnArgs {
 
 impl From<RunArgs> for RunRequest {
     fn from(args: RunArgs) -> Self {
+        let above = args.profile.as_ref().filter(|_| args.learning);
+        let learning = above.map(|above| Learning::of(Path::new(above)).unwrap_or_default());
         Self {
             profile: args.profile,
             name: args.name,
@@ -258,10 +264,7 @@ impl From<RunArgs> for RunRequest {
             ask: args.ask.then_some(AskRequest { timeout: args.ask_timeout, rate: args.ask_rate }),
             quiet: args.quiet,
             dry_run: args.dry_run,
-            learning: args.learning.and_then(|words| {
-                let [base, file] = words.try_into().ok()?;
-                Some(Learning { base, file: file.into() })
-            }),
+            learning,
             command: args.command,
         }
     }
@@ -292,7 +295,6 @@ mod tests {
                 "enforce" => &["on"],
                 "ask_timeout" => &["1s", "--ask"],
                 "ask_rate" => &["1", "--ask"],
-                "learning" => &["x", "y"],
                 _ => &[],
             };
             let flag = format!("--{}", name.replace('_', "-"));

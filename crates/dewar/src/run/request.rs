@@ -1,5 +1,6 @@
 //! What the command line asked for.
 
+use crate::learning::Learning;
 use confine::Mode;
 use monitor::Enforce;
 use std::{ffi::OsString, path::PathBuf, time::Duration};
@@ -46,14 +47,6 @@ pub(crate) struct RunRequest {
     pub(crate) learning: Option<Learning>,
     /// The command and its arguments.
     pub(crate) command: Vec<OsString>,
-}
-
-/// What is learned from a run.
-pub(crate) struct Learning {
-    /// The profile that it is learned above, as it was named.
-    pub(crate) base: String,
-    /// Where the new one goes, if anything is learned.
-    pub(crate) file: PathBuf,
 }
 
 /// Whether a run uses a daemon.
