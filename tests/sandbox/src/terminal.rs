@@ -232,7 +232,7 @@ fn the_controlling_terminal_is_written_by_whom_its_own_name_lets(stage: &Stage) 
         "echo x 2>/dev/null > /dev/tty; echo wr\"\"itten $?; : < /dev/tty; echo re\"\"ad $?";
     let call = Call { profile: Some(&profile), ..stage.call() };
     let mut keyboard = Keyboard::new(stage);
-    keyboard.keys(&format!("{}\n", line_of(stage.dewar(call, &bash(script)))));
+    keyboard.keys(&format!("{}\n", line_of(&stage.dewar(call, &bash(script)))));
     keyboard.expect("written 1");
     keyboard.expect("read 0");
 }

@@ -117,11 +117,11 @@ impl Keyboard {
 
 /// What is typed to run a script under Dewar.
 pub(super) fn line(stage: &Stage, script: &str) -> String {
-    line_of(stage.dewar(stage.call(), &bash(script)))
+    line_of(&stage.dewar(stage.call(), &bash(script)))
 }
 
 /// The same of any command.
-pub(super) fn line_of(command: Command) -> String {
+pub(super) fn line_of(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| format!("'{}' ", word.to_string_lossy().replace('\'', r"'\''"))).collect()
 }
