@@ -16,8 +16,8 @@ const MEMORIES: [(&str, &[&str]); 12] = [
     ("python", &[".python_history"]),
     ("top", &[".config/procps"]),
     ("jshell", &[".java/.userPrefs"]),
-    // Counters of how it is used, also by what it starts (`vet`, `compile`).
-    ("go", &[".config/go"]),
+    // Counters of how it is used, also by what it starts (`vet`, `compile`); a lock of modules.
+    ("go", &[".config/go", "go/pkg/mod/cache/lock"]),
     ("", &[".config/go/telemetry"]),
     // Locks, and when each package was used last.
     ("cargo", &[".cargo/.package-cache", ".cargo/.package-cache-mutate", ".cargo/.global-cache"]),

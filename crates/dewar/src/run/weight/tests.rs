@@ -83,6 +83,8 @@ fn what_an_interactive_program_keeps_of_its_own_is_not_spoken_of_where_it_does_w
         ("/usr/bin/vim.basic", "/home/me/.viminfo", 0),
         ("/usr/local/go/bin/go", "/home/me/.config/go/telemetry", 0),
         ("/usr/lib/jvm/java-17/bin/jshell", "/home/me/.java/.userPrefs/.user.lock.me", 0),
+        ("/usr/local/go/bin/go", "/home/me/go/pkg/mod/cache/lock", 0),
+        ("/usr/bin/emacs-nox", "/home/me/.emacs.d", 0),
         ("/root/.cargo/bin/cargo", "/home/me/.cargo/.package-cache", 0),
         ("/root/.cargo/bin/cargo", "/home/me/.cargo/credentials.toml", 1),
         ("/usr/bin/python3.11", "/home/me/.bash_history", 1),
