@@ -2,28 +2,19 @@
 
 mod common;
 
-use common::{Site, connect, get};
+use common::{
+    Site, connect, get,
+    h2::{
+        DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame,
+    },
+};
 use std::{
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
 };
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-
 /// `:method: POST`, `:scheme: http`, `:path: /`, `:authority: t`, by their places in HPACK's table.
 const POST: &[u8] = &[0x83, 0x86, 0x84, 0x01, 1, b't'];
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let len = (payload.len() as u32).to_be_bytes();
-    [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
 
 fn begin(address: SocketAddr) -> TcpStream {
     let mut stream = connect(address);

@@ -36,7 +36,7 @@ pub(super) fn tune(asker: Asker<'_>, target: Option<Tracee>) -> CallResult {
     }
     let execs = &asker.state.targets.execs;
     let _alone = execs.alone();
-    let _kept = KeptNumber::new(target.outer)?;
+    let _kept = KeptNumber::new(&asker.state.targets.tree.proc, target.outer)?;
     if !target.is_same_process(asker) {
         return Err(Errno::SRCH);
     }
