@@ -10,7 +10,7 @@ PROGRAMS := dewar dewar-bench dewar-daemon dewar-plugin dewar-selftest dewar-ser
 MCP := --manifest-path mcp/Cargo.toml --target-dir $(TARGET) --locked
 export RUST_BACKTRACE ?= 0
 
-.PHONY: demo test check compatibility fuzz build bench install uninstall deb wheel book package-check clean
+.PHONY: demo test test-again check compatibility fuzz build bench install uninstall deb wheel book package-check clean
 
 build:
 	$(CARGO) build --release --locked $(addprefix -p ,$(PROGRAMS)) -p ipc-c -p object-manager-c
@@ -33,6 +33,11 @@ test:
 	$(CARGO) test $(MCP)
 	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal \
 	    $(CARGO) test --workspace --locked --no-fail-fast -- --test-threads $(TEST_THREADS)
+
+# Once more, with less beside it, a target that failed: AGAIN='-p web --test fair', as cargo names it.
+test-again:
+	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal \
+	    $(CARGO) test --locked --no-fail-fast $(AGAIN) -- --test-threads $$(nproc)
 
 check:
 	scripts/check-programs

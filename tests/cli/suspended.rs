@@ -8,7 +8,7 @@ use std::{
 };
 
 /// Short beside what waiting for an answer takes.
-const AT_ONCE: Duration = Duration::from_secs(4);
+const AT_ONCE: Duration = Duration::from_secs(9);
 
 /// A run called `z` that sleeps, and its monitor.
 fn begin(home: &Home) -> (Child, Pid) {

@@ -140,7 +140,7 @@ fn a_run_begins_while_the_spools_of_others_are_full_and_they_are_asked_to_be_tak
         let begin = Instant::now();
         let (_new, _spool) = new_run(&place, &format!("new{n}"));
         let took = begin.elapsed();
-        assert!(took < Duration::from_secs(2), "it took {took:?} to register");
+        assert!(took < Duration::from_secs(15), "it took {took:?} to register");
     }
 }
 

@@ -151,7 +151,7 @@ fn bodies_that_never_come_keep_nobody_from_an_answer() {
 
 #[test]
 fn who_asks_for_much_at_once_lets_others_have_their_turn() {
-    const MANY: u32 = 20;
+    const MANY: u32 = 60;
     let handler = PluginConfig { kind: Kind::Handler, time_ms: Some(60_000), ..route("/slow/") };
     let site = site().text("slow", SLOW, handler);
     let server = site.start();

@@ -147,7 +147,7 @@ fn a_server_that_dies_ends_the_calls_that_wait_for_it() {
             let answer = waiting.join().expect("no panic");
             assert!(matches!(answer, Err(CallError::Gone)), "{transport:?}: {answer:?}");
         });
-        assert!(begin.elapsed() < Duration::from_secs(2), "{transport:?}: {:?}", begin.elapsed());
+        assert!(begin.elapsed() < Duration::from_secs(15), "{transport:?}: {:?}", begin.elapsed());
         let answer = idle.call(b"2").map(<[u8]>::to_vec);
         assert!(matches!(answer, Err(CallError::Gone)), "{transport:?}: {answer:?}");
     }

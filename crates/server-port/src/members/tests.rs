@@ -99,5 +99,5 @@ fn one_that_survives_it_is_killed_again() {
     let _stuck = members.join("stuck".into(), Seqno(1), || true);
     let (done, seen) = stages(&members, 3, |_| {});
     assert_eq!(done[0].outcome, MemberOutcome::Unreached);
-    assert!(seen.len() < 16 && begin.elapsed() < SOON.kill * 8, "{seen:?}");
+    assert!(seen.len() < 16 && begin.elapsed() < Duration::from_secs(20), "{seen:?}");
 }

@@ -58,7 +58,7 @@ fn endless_loops_end_at_the_deadline() {
             let start = Instant::now();
             let got = call(engine, &text, &args, 20);
             assert_eq!(got, Err(CallError::Timeout), "{text}");
-            assert!(start.elapsed() < Duration::from_secs(5), "{text}: {:?}", start.elapsed());
+            assert!(start.elapsed() < Duration::from_secs(30), "{text}: {:?}", start.elapsed());
         }
     }
 }

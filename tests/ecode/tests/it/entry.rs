@@ -68,7 +68,11 @@ fn every_call_has_its_own_time() {
     assert_eq!(isolated.enter(&read, (), 100 * SECOND), Ok(0));
     let start = Instant::now();
     assert_eq!(isolated.enter(&spin, (), SECOND / 20), Err(CallError::Timeout));
-    assert!(start.elapsed() >= SECOND / 20 && start.elapsed() < SECOND, "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() >= SECOND / 20 && start.elapsed() < 30 * SECOND,
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[test]

@@ -197,7 +197,7 @@ fn loops_end_by_their_limit_in_the_kernel() {
             // What only takes long may have ended in time.
             None => {
                 assert!(matches!(got, Ok(_) | Err(CallError::Timeout)), "{got:?}\n{text}");
-                assert!(start.elapsed() < Duration::from_secs(2), "{text}");
+                assert!(start.elapsed() < Duration::from_secs(20), "{text}");
                 endless += usize::from(got.is_err());
             }
         }

@@ -243,7 +243,7 @@ fn endless_programs_end_at_the_deadline() {
             assert_eq!(got, Err(CallError::Timeout), "{text}");
             let took = start.elapsed();
             assert!(took >= Duration::from_millis(millis), "{text}: {took:?}");
-            assert!(took < Duration::from_millis(millis + 1500), "{text}: {took:?}");
+            assert!(took < Duration::from_millis(millis + 20_000), "{text}: {took:?}");
         }
     }
 }
