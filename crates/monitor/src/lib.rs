@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod asking;
+mod control;
 mod exec;
 mod gate;
 mod lead;
@@ -26,9 +27,10 @@ mod socket;
 pub use asking::{Asking, Question, Verdict};
 pub use audit::{CallTime, Deed, DeedKind, Planted, Record, Trail, Watch, Why, is_gone};
 pub use avc::Stats;
+pub use control::Control;
 pub use flask::visible;
 pub use mediation::inside::{CompileInner, InnerPolicy, InsideError};
 pub use mediation::subject::connection::Connector;
 pub use process::ProcessStatus;
-pub use revoke::{Action, ApplyError, ByName, Control, Held, Hold, Holder, Receipt, RevokeMode};
+pub use revoke::{Action, ApplyError, ByName, Held, Hold, Holder, Receipt, RevokeMode};
 pub use run::{Enforce, Job, Report, RunError, run};

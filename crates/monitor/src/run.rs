@@ -2,10 +2,10 @@
 
 use crate::{
     asking::{Asking, Questions},
+    control::Control,
     gate::Gate,
     lead::Lead,
     process::ProcessManager,
-    revoke::Control,
     socket::{Endpoints, KeptSockets, Peers, SocketManager, UnixDiag},
 };
 use arc_swap::ArcSwap;
