@@ -198,10 +198,10 @@ cat('~/plans.txt')";
     }
 }
 
-/// The machine's own files in `/tmp` and `/dev/shm`, named by a profile to be read.
+/// The machine's own files in `/tmp`, `/var/tmp` and `/dev/shm`, named by a profile to be read.
 #[test]
 fn a_bound_that_gives_the_runs_own_temporary_files_gives_none_of_the_machines() {
-    for place in ["/tmp", "/dev/shm"] {
+    for place in ["/tmp", "/var/tmp", "/dev/shm"] {
         let outside = tempfile::tempdir_in(place).unwrap();
         let file = outside.path().join("f");
         fs::write(&file, "the machine's").unwrap();

@@ -2,8 +2,8 @@
 
 use crate::{
     allow::AllowArgs, ask::AskArgs, completions::CompletionsArgs, doctor::DoctorArgs,
-    explain::ExplainArgs, grant::GrantArgs, init::InitArgs, kept::RunsArgs, learn::LearnArgs,
-    man::ManArgs, policy::PolicyArgs, ps::PsArgs, report::ReportArgs, revoke::RevokeArgs,
+    explain::ExplainArgs, grant::GrantArgs, init::InitArgs, learn::LearnArgs, man::ManArgs,
+    past_runs::RunsArgs, policy::PolicyArgs, ps::PsArgs, report::ReportArgs, revoke::RevokeArgs,
     run::RunArgs, schema, top::TopArgs, trust::TrustArgs,
 };
 use clap::{CommandFactory as _, Parser, Subcommand};

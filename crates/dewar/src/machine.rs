@@ -49,7 +49,7 @@ pub(crate) fn variables_inside(
         named.ok_or(error)
     })?;
     let variables = of_machine(workspace, home, tmp)?;
-    Ok(Variables { private_network: false, shares_memory: true, ..variables })
+    Ok(Variables { private_network: false, shares_temporary: true, ..variables })
 }
 
 fn of_machine(workspace: PathBuf, home: PathBuf, tmp: PathBuf) -> anyhow::Result<Variables> {
@@ -59,7 +59,7 @@ fn of_machine(workspace: PathBuf, home: PathBuf, tmp: PathBuf) -> anyhow::Result
         private_network: true,
         registries: registries(&workspace, &home, &paths),
         workspace,
-        shares_memory: false,
+        shares_temporary: false,
         tmp,
         user: std::env::var("USER").unwrap_or_default(),
         nameservers: nameservers(),

@@ -13,12 +13,10 @@ mod entries;
 mod environment;
 mod explain;
 mod fitting;
-mod gates;
 mod grant;
 mod groups;
 mod guarded;
 mod init;
-mod kept;
 mod learn;
 mod learning;
 mod led;
@@ -26,6 +24,7 @@ mod machine;
 mod man;
 mod misplaced;
 mod names;
+mod past_runs;
 mod policy;
 mod proposal;
 mod ps;
@@ -42,6 +41,7 @@ mod so_far;
 mod top;
 mod trust;
 mod words;
+mod writable_programs;
 
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _};
 use cli::{
@@ -128,7 +128,7 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
     match command {
         Command::Run(args) if args.learns() => std::process::exit(learn::run(&args.into())?),
         Command::Run(args) => run::run(&args.into(), inherited)?.leave(),
-        Command::Runs(args) => kept::run(&args),
+        Command::Runs(args) => past_runs::run(&args),
         Command::Ps(args) => ps::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Revoke(args) => revoke::run(&args),

@@ -5,8 +5,8 @@ mod page;
 use crate::{
     explain::heading,
     groups::groups,
-    kept::took,
     output,
+    past_runs::took,
     run::document::{RunDocument, moment, time},
     run::{Journal, RunRecord, tell_planted},
     words::denied,

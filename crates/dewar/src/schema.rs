@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn the_printed_schemas_are_those_of_the_documents() {
         check::<crate::run::document::RunDocument>("run");
-        check::<Vec<crate::kept::Row>>("runs");
+        check::<Vec<crate::past_runs::Row>>("runs");
         check::<crate::policy::Grants>("profile");
         check::<Vec<crate::ps::Running>>("ps");
         check::<crate::top::Sample>("top");

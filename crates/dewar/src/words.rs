@@ -47,11 +47,15 @@ pub(crate) fn words(permissions: &[String]) -> String {
     }
 }
 
-/// What a record denies, in words. What is refused whatever policy says is no permission.
+/// What a record denies, in words. What is refused whatever policy says may be no permission but a
+/// call that people have no word for: `call clock_settime:`.
 pub(crate) fn denied(record: &Record) -> String {
-    match record.refused_by.is_empty() {
-        true => words(&record.missing),
-        false => record.missing.join(" "),
+    let is_permission =
+        |name: &str| flask::Class::all().any(|class| class.permission(name).is_some());
+    match record.missing.as_slice() {
+        _ if record.refused_by.is_empty() => words(&record.missing),
+        [call] if *call == record.call && !is_permission(call) => format!("call {call}:"),
+        refused => refused.join(" "),
     }
 }
 

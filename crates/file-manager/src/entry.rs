@@ -110,6 +110,11 @@ pub(super) fn allow_entry(
     let target = FileObject { tsid: label.sid, tclass: *class, hint: &label.hint };
     target.allow(*asker, ADDS, &|| entry_path(asker, parent, name))?;
     directory.allow_where_it_lies(*asker, ADDS, parent)?;
+    // Where only entries are granted, they are in the directory itself, and in none that others
+    // have made in it.
+    if directory.lies_in_shared(*asker, parent)? {
+        target.allow(*asker, perm::dir::WRITE, &|| entry_path(asker, parent, name))?;
+    }
     Ok(directory)
 }
 

@@ -24,6 +24,10 @@ use std::{
 const ASKED_BY_LABEL_ALONE: AccessVector =
     AccessVector(perm::file::GETATTR.0 | perm::file::OPEN.0 | perm::file::UNLINK.0);
 
+/// Directories in which a run without a view makes names beside those of others, and has what it
+/// has made: for its policy they are one with what others have in them.
+const SHARED: [&str; 2] = ["/dev/shm", "/var/tmp"];
+
 /// A file found, with its label.
 #[derive(Debug)]
 pub struct Seen {
@@ -77,6 +81,24 @@ impl Seen {
         }
     }
 
+    /// Whether it is a directory that lies in one which a run may share with others, and is
+    /// labelled as that.
+    pub(super) fn lies_in_shared(&self, asker: Asker<'_>, fd: impl AsFd) -> Result<bool> {
+        let place = known_or(&self.place, || certain_place(asker, &fd))?;
+        let is_top = SHARED.iter().any(|top| place == Path::new(top));
+        Ok(!is_top && self.is_labelled_as_shared(asker, place, self.label.sid))
+    }
+
+    /// Whether `place` lies in a directory that a run may share with others, and `sid` is the label
+    /// of what others have there.
+    fn is_labelled_as_shared(&self, asker: Asker<'_>, place: &Path, sid: Sid) -> bool {
+        let kind = file_kind(self.status.kind);
+        SHARED
+            .iter()
+            .map(Path::new)
+            .any(|top| place.starts_with(top) && sid == asker.labels().of_place(top, kind))
+    }
+
     /// Whether `asker` may use so what a file or directory is called by now, too. Its label is that
     /// of where it was met: somebody outside may have renamed it since to a name that is hidden, or
     /// of which nothing may be changed, as editors and Git do with what they save.
@@ -90,8 +112,8 @@ impl Seen {
         let tsid = asker.labels().of_place(place, file_kind(self.status.kind));
         // What the sandbox has made in a directory that it shares with others is its own, though
         // rules say nothing of it.
-        let is_shared = place.starts_with("/dev/shm");
-        if tsid == self.label.sid || !place.is_absolute() || is_shared {
+        let is_shared = || self.is_labelled_as_shared(asker, place, tsid);
+        if tsid == self.label.sid || !place.is_absolute() || is_shared() {
             return Ok(());
         }
         let question = Question { ssid: asker.ssid, tsid, tclass: self.class };

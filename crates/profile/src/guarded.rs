@@ -86,7 +86,7 @@ pub(crate) fn guard(
                 if is_freed(&domain.own) {
                     return None;
                 }
-                let standing = standing(&domain.own, list, &pattern, variables.shares_memory)?;
+                let standing = standing(&domain.own, list, &pattern, variables.shares_temporary)?;
                 Some((domain, standing))
             });
             let mut losing = granted.peekable();

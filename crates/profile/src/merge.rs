@@ -39,8 +39,8 @@ pub(crate) fn merge(
     let tmp = variables.tmp.to_string_lossy().into_owned();
     // Nothing enters the base domain.
     let domains = vec![Domain { from: Some(Vec::new()), ..Domain::new(MAIN, None) }];
-    let (temporary, shares_memory) = (variables.temporary(), variables.shares_memory);
-    let mut profile = Profile { domains, tmp, temporary, shares_memory, ..Profile::default() };
+    let (temporary, shares_temporary) = (variables.temporary(), variables.shares_temporary);
+    let mut profile = Profile { domains, tmp, temporary, shares_temporary, ..Profile::default() };
     for (layer, document) in documents.iter().enumerate() {
         // Between two, there is room for what the base domain has alone.
         merger.layer = 2 * layer;

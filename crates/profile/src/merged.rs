@@ -71,8 +71,8 @@ pub(crate) struct Profile {
     pub(crate) tmp: String,
     /// [`Variables::temporary`](crate::Variables::temporary).
     pub(crate) temporary: Vec<PathBuf>,
-    /// `/dev/shm` is the machine's.
-    pub(crate) shares_memory: bool,
+    /// [`Variables::shares_temporary`](crate::Variables::shares_temporary).
+    pub(crate) shares_temporary: bool,
 }
 
 /// A domain as its profile describes it.

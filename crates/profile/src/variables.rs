@@ -25,9 +25,9 @@ pub struct Variables {
     /// A run without a network outside gets a network of its own, with nothing but loopback.
     #[serde(default)]
     pub private_network: bool,
-    /// `/dev/shm` is the machine's: what others have there is none of the run's.
+    /// `/dev/shm` and `/var/tmp` are the machine's: what others have there is none of the run's.
     #[serde(default)]
-    pub shares_memory: bool,
+    pub shares_temporary: bool,
     /// What lies in `/etc` and the user may read, as its owner or as root, and not everybody: a
     /// profile grants it by name, and not with all of `/etc`.
     #[serde(default)]

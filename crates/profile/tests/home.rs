@@ -29,7 +29,7 @@ fn variables(home: &str, has_view: bool) -> Variables {
         home: home.into(),
         tmp: if has_view { "/tmp".into() } else { "/tmp/dewar-1".into() },
         private_network: has_view,
-        shares_memory: !has_view,
+        shares_temporary: !has_view,
         kept: Vec::new(),
         fixed: Vec::new(),
         led: Vec::new(),
@@ -145,14 +145,20 @@ fn a_file_that_registries_believe_is_not_written_and_stays_as_it_is_otherwise() 
 /// that of the run's own files.
 #[test]
 fn what_one_domain_names_of_the_machine_no_other_has_with_a_directory_of_the_runs_own() {
-    let own = "[files]\nwrite = ['/tmp', '/dev/shm']\nexec = ['/tmp']\n";
+    let own = "[files]\nwrite = ['/tmp', '/var/tmp', '/dev/shm']\nexec = ['/tmp']\n";
     let other = "[domains.other]\nexec = ['/usr/bin/other']\n";
     for rules in [
-        format!("{own}{other}files.read = ['/tmp/named', '/dev/shm/named']\n"),
-        format!("{own}{other}files.write = ['/tmp/named', '/dev/shm/named']\n"),
-        format!("{own}{other}network.connect = ['unix:/tmp/named', 'unix:/dev/shm/named']\n"),
-        format!("{own}[network]\nconnect = ['unix:/tmp/named', 'unix:/dev/shm/named']\n"),
-        format!("{own}[domains.other]\nexec = ['/tmp/named', '/dev/shm/named']\n"),
+        format!("{own}{other}files.read = ['/tmp/named', '/var/tmp/named', '/dev/shm/named']\n"),
+        format!("{own}{other}files.write = ['/tmp/named', '/var/tmp/named', '/dev/shm/named']\n"),
+        format!(
+            "{own}{other}network.connect = ['unix:/tmp/named', 'unix:/var/tmp/named', 'unix:/dev/shm/named']\n"
+        ),
+        format!(
+            "{own}[network]\nconnect = ['unix:/tmp/named', 'unix:/var/tmp/named', 'unix:/dev/shm/named']\n"
+        ),
+        format!(
+            "{own}[domains.other]\nexec = ['/tmp/named', '/var/tmp/named', '/dev/shm/named']\n"
+        ),
     ] {
         let source = |text: &str| Source::Text {
             name: "test.toml".into(),
@@ -162,7 +168,7 @@ fn what_one_domain_names_of_the_machine_no_other_has_with_a_directory_of_the_run
         for has_view in [true, false] {
             let variables = Variables { tmp: "/tmp".into(), ..variables("/home/me", has_view) };
             let found = compiled(&source(&rules), &variables);
-            for place in ["/tmp", "/dev/shm"] {
+            for place in ["/tmp", "/var/tmp", "/dev/shm"] {
                 let named = format!("{place}/named");
                 let main = common::letters(rights(&found, "main", &named));
                 assert_eq!(main, "", "{rules} {has_view} {named}");

@@ -286,12 +286,12 @@ fn no_ready_profile_connects_to_servers_of_this_machine() {
 
 #[test]
 fn memory_that_a_run_shares_with_the_machine_is_guarded() {
-    for shares_memory in [false, true] {
-        let variables = profile::Variables { shares_memory, ..common::variables() };
+    for shares_temporary in [false, true] {
+        let variables = profile::Variables { shares_temporary, ..common::variables() };
         let agent = common::compile_in(&Source::Shipped("agent".into()), &variables).unwrap();
         let is_guarded =
             agent.paths.iter().any(|rule| rule.regex.starts_with("(/dev/shm(/.*)?){0}"));
-        assert_eq!(is_guarded, shares_memory);
+        assert_eq!(is_guarded, shares_temporary);
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) const CASES: &[Case] = cases![
     finding_memory_in_private_directories,
     changing_what_can_only_be_read_by_ioctl,
     finding_out_what_is_hidden,
-    reading_shared_memory_of_others,
+    using_what_others_have_in_shared_directories,
     cutting_what_can_only_be_read,
     reading_what_was_replaced_outside,
     reaching_what_is_denied_where_it_is_mounted_again,
@@ -278,16 +278,25 @@ fn finding_out_what_is_hidden(stage: &Stage) {
     stage.holds(&profile, "find_out", &files);
 }
 
-/// In a view, `/dev/shm` is the run's own; without, what others have there is theirs.
-fn reading_shared_memory_of_others(stage: &Stage) {
-    let name = format!("dewar-escapes-{}", stage.home().file_name().expect("a name").display());
-    let memory = std::path::Path::new("/dev/shm").join(&name);
-    std::fs::write(&memory, SECRET).expect("make shared memory");
-    stage.give(&memory);
-    stage.holds("workspace", "shared_memory", &[&name]);
-    let left = std::fs::read_to_string(&memory);
-    std::fs::remove_file(&memory).expect("remove shared memory");
-    assert_eq!(left.expect("shared memory"), SECRET);
+/// In a view, `/dev/shm` and `/var/tmp` are the run's own; without, what others have there is
+/// theirs.
+fn using_what_others_have_in_shared_directories(stage: &Stage) {
+    for shared in ["/dev/shm", "/var/tmp"] {
+        let other = tempfile::tempdir_in(shared).expect("make a directory");
+        let name = other.path().file_name().expect("a name").to_str().expect("UTF-8");
+        let (file, inner) = (other.path().with_extension("file"), other.path().join("file"));
+        let beside = format!("{name}.file");
+        for path in [&file, &inner] {
+            std::fs::write(path, SECRET).expect("make a file");
+        }
+        [other.path(), &file, &inner].into_iter().for_each(|path| stage.give(path));
+        stage.holds("workspace", "shared_directory", &[shared, &beside, name]);
+        let left = std::fs::read_to_string(&file);
+        std::fs::remove_file(&file).expect("remove a file");
+        assert_eq!(left.expect("a file"), SECRET, "{shared}");
+        let entries = std::fs::read_dir(other.path()).expect("a directory").count();
+        assert_eq!((entries, &*std::fs::read_to_string(&inner).expect("it")), (1, SECRET));
+    }
 }
 
 /// File systems give out the number of a file that is gone at once, to one that is born in the same

@@ -7,6 +7,7 @@ use crate::{
 };
 use anyhow::bail;
 use clap::Args;
+use cli::look;
 use std::path::Path;
 
 /// Where the profile goes.
@@ -85,21 +86,26 @@ fn text(workspace: &Path) -> String {
         false => Vec::new(),
     };
     let mut text =
-        "# What commands in this project may do: `dewar policy show ./dewar.toml` tells.\n"
-            .to_owned();
+        comment("What commands in this project may do: `dewar policy show ./dewar.toml` tells.");
     for (_, file, profile) in &found {
-        text += &format!("# {file}: {}\n", description(profile));
+        text += &comment(&format!("{file}: {}", description(profile)));
     }
     for (_, file, profile) in &apart {
-        text += &format!(
-            "# {file}: `dewar run -p {profile} -- {profile} …`; that profile goes with no manager that is a script.\n"
-        );
+        text += &comment(&format!(
+            "{file}: `dewar run -p {profile} -- {profile} …`; that profile goes with no manager that is a script."
+        ));
     }
     let names: Vec<&str> = found.iter().map(|(.., profile)| *profile).collect();
     let extends = if names.is_empty() { "workspace".to_owned() } else { names.join("+") };
-    text + &format!(
-        "extends = \"{extends}\"\n\n# What else is needed: `dewar explain` and `dewar allow N --write dewar.toml` after a run.\n"
-    )
+    text + &format!("extends = \"{extends}\"\n\n")
+        + &comment(
+            "What else is needed: `dewar explain` and `dewar allow N --write dewar.toml` after a run.",
+        )
+}
+
+/// `text` in lines of a comment, for a terminal of 80 columns.
+fn comment(text: &str) -> String {
+    format!("# {}\n", look::fill(text.split(' '), 0, 77).replace('\n', "\n# "))
 }
 
 fn description(name: &str) -> String {

@@ -2,7 +2,7 @@
 
 use super::{load, profiles};
 use crate::output;
-use crate::{failure::Usage, gates};
+use crate::{failure::Usage, writable_programs};
 use clap::Args;
 use security_server::analysis::{Excess, Violation};
 use security_server::policy::{AvRule, Policy, Type};
@@ -48,8 +48,8 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let mut policies = Vec::new();
     for name in &named {
         let profiles::Read { compiled, documents, .. } = profiles::read(name, None, false)?;
-        gates::warn(&compiled);
-        gates::warn_unentered(&compiled, &documents);
+        writable_programs::warn(&compiled);
+        writable_programs::warn_unentered(&compiled, &documents);
         policies.push(load::load(std::slice::from_ref(name))?);
     }
     if !files.is_empty() {

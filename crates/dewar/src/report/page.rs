@@ -4,7 +4,7 @@
 use super::runs_inside;
 use crate::{
     groups::groups,
-    kept::took,
+    past_runs::took,
     run::RunRecord,
     run::document::{kind_name, time},
     words::denied,

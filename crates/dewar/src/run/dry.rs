@@ -6,6 +6,7 @@ use super::{
     serving,
 };
 use crate::{machine, output};
+use cli::look;
 use confine::{launch::Namespaces, layers::Probe};
 use monitor::visible;
 use profile::{Environment, Fate};
@@ -43,7 +44,10 @@ pub(super) fn run(request: &RunRequest, profile: &Profile, probe: Probe) -> anyh
 /// All of it, for people.
 fn tell(request: &RunRequest, profile: &Profile, laid: &Laid) -> anyhow::Result<String> {
     let mut text = String::from("nothing is run; this is what would be laid down:\n");
-    let mut line = |name: &str, value: &str| writeln!(text, "  {name:13}{}", visible(value));
+    let columns = look::columns().unwrap_or(usize::MAX);
+    let mut line = |name: &str, value: &str| {
+        writeln!(text, "  {name:13}{}", look::fill(visible(value).split(' '), 15, columns))
+    };
     let command = request.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>();
     line("command", &command.join(" "))?;
     match program(&command[0]) {

@@ -2,7 +2,7 @@
 
 use super::{
     RunRecord, Summary,
-    kept::{no_run, unknown},
+    listed::{no_run, unknown},
 };
 use crate::control::{Begun, Status, journal_directory, records};
 use anyhow::{Context as _, bail};

@@ -8,11 +8,11 @@ use super::{
 };
 use crate::{
     failure::Usage,
-    gates,
     led::Links,
     machine,
     output::tell,
     trust::{self, Store},
+    writable_programs,
 };
 use anyhow::{Context as _, bail};
 use cli::{exhausted, output_file};
@@ -74,7 +74,7 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     variables.fixed.extend(request.cil.iter().chain(trail).flat_map(|file| realpath::way(file)));
     // Where mounts can be made, so can a network. That it was is checked before the start.
     variables.private_network = has_view && !request.without.iter().any(|layer| layer == "net");
-    variables.shares_memory = !has_view;
+    variables.shares_temporary = !has_view;
     place::warn_of_wide_workspace(&variables);
     let (compiled, documents, argument) = load(request, &mut variables)?;
     let compiled =
@@ -83,8 +83,8 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     let compiled = links.guard(compiled, &documents, &mut variables)?;
     spelling::insist(request, &compiled, &variables.workspace)?;
     if request.learning.is_none() {
-        gates::warn(&compiled);
-        gates::warn_unentered(&compiled, &documents);
+        writable_programs::warn(&compiled);
+        writable_programs::warn_unentered(&compiled, &documents);
     }
     // While it is learned, hosts are named that nobody may ask for.
     if !request.quiet && request.learning.is_none() {

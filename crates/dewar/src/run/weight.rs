@@ -111,7 +111,11 @@ fn weight(record: &Record) -> u8 {
     const READS: [&str; 5] = ["getattr", "search", "read", "open", "watch"];
     let only = |names: &[&str]| record.missing.iter().all(|name| names.contains(&name.as_str()));
     let executes = ["execute", "execute_no_trans", "entrypoint", "transition"];
-    if record.tclass == "endpoint" || record.tclass.ends_with("_socket") {
+    // By these most tell the system's log, and go on without it.
+    let tells = ["unix_dgram_socket", "netlink_audit_socket"];
+    if tells.contains(&record.tclass.as_str()) {
+        2
+    } else if record.tclass == "endpoint" || record.tclass.ends_with("_socket") {
         5
     } else if record.missing.iter().any(|name| executes.contains(&name.as_str())) {
         4

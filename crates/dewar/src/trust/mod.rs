@@ -16,7 +16,7 @@ pub(crate) use store::{Hash, Store};
 
 use crate::{
     failure::{Failed, Usage},
-    gates, machine, output,
+    machine, output, writable_programs,
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -82,8 +82,8 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<()> {
     let compiled = project.documents.compile(&variables, &mut profile::unresolved, &[])?;
     let told = told(&project.documents, &compiled, &variables)?;
     output::print(format!("{}\n{told}", project.shown()).as_bytes())?;
-    gates::warn(&compiled);
-    gates::warn_unentered(&compiled, &project.documents);
+    writable_programs::warn(&compiled);
+    writable_programs::warn_unentered(&compiled, &project.documents);
     if !args.yes && !ask()? {
         bail!(Failed("nothing was trusted; `dewar trust --yes` trusts it".into()));
     }

@@ -294,7 +294,7 @@ pub(crate) fn write(
             out.line(format_args!("(filecon \"{regex}\" {kind} {})", object(&node.type_name)));
         }
     }
-    let shared = Shared::of(profile, nodes, out);
+    let shared = Shared::all(profile, nodes, out);
     for (index, domain) in profile.domains.iter().enumerate() {
         out.heading(&format!("files: what {} may do", domain.name));
         write_visible(index, &types[index], nodes, out);
@@ -307,9 +307,9 @@ pub(crate) fn write(
                 continue;
             }
             let rights = &node.rights[index];
-            match &shared {
-                Some(shared) if shared.is(node) => shared.write(&types[index], rights, out),
-                _ => write_rights(&types[index], node, rights, *enters, out),
+            match shared.iter().find(|shared| shared.is(node)) {
+                Some(shared) => shared.write(&types[index], rights, out),
+                None => write_rights(&types[index], node, rights, *enters, out),
             }
         }
     }

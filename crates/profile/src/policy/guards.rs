@@ -10,6 +10,7 @@ use crate::guard::{GuardAction, GuardLevel, GuardedName, host_trusted};
 use crate::merged::{Domain, Profile};
 use crate::pattern::Pattern;
 use crate::rights::Rights;
+use std::path::Path;
 
 /// How labelling rules write that names count below `/`.
 const ROOT: &str = "/{0}";
@@ -47,9 +48,13 @@ fn top(domain: &Domain, rights: &Rights, node: &Node) -> Option<Pattern> {
 /// Whether a guarded domain may write there, in what others see.
 fn is_guarded(profile: &Profile, node: &Node) -> bool {
     // What a profile names in `/dev/shm` is of outside, such as a workspace there.
-    let is_device = |path: &str| path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
-    let is_memory = |path: &str| path == "/dev/shm" && profile.shares_memory;
-    let is_private = |path: &str| path == profile.tmp || is_device(path) && !is_memory(path);
+    let is_device =
+        |path: &str| path.starts_with("/dev/") && !Path::new(path).starts_with("/dev/shm");
+    let is_own = |path: &str| {
+        let is_temporary = profile.temporary.iter().any(|it| it.as_os_str() == path);
+        path == profile.tmp || is_temporary && !profile.shares_temporary
+    };
+    let is_private = |path: &str| is_own(path) || is_device(path);
     let is_private = node.pattern.literal().is_some_and(|path| is_private(&path));
     let mut domains = profile.domains.iter().zip(&node.rights);
     !is_private && domains.any(|(domain, rights)| domain.guard.action().is_some() && open(rights))

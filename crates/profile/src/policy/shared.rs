@@ -1,13 +1,11 @@
-//! Memory that programs share by name, where the run has no `/dev/shm` of its own: it makes names
-//! there, and has what it has made. What others have made is none of its own.
+//! Directories for temporary files and shared memory, where the run has none of its own: it makes
+//! names there, and has what it has made. What others have made is none of its own.
 
 use super::files::{Node, READ, WRITE};
 use super::writer::{PermissionSet, Writer};
 use crate::merged::Profile;
 use crate::rights::Rights;
-
-/// Where the memory lies.
-const DIRECTORY: &str = "/dev/shm";
+use std::path::Path;
 
 /// What a domain may do with the directory, whose label all has that others have made in it: put
 /// names in and take them out, and not list it. Taking out needs a right to the file as well.
@@ -24,18 +22,25 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Declares the type of what the run makes; `None` where the whole directory is its own, or no
-    /// rule is about it.
-    pub(super) fn of(profile: &Profile, nodes: &[Node], out: &mut Writer) -> Option<Self> {
-        if !profile.shares_memory {
-            return None;
+    /// Declares the types of what the run makes: for each such directory that a rule is about;
+    /// none where they are the run's own.
+    pub(super) fn all(profile: &Profile, nodes: &[Node], out: &mut Writer) -> Vec<Self> {
+        if !profile.shares_temporary {
+            return Vec::new();
         }
-        let node =
-            nodes.iter().find(|node| node.pattern.literal().as_deref() == Some(DIRECTORY))?;
-        let theirs = node.type_name.clone();
-        let own = out.names.fresh(theirs.trim_end_matches("_t"), "own_t");
-        out.object_type(&own);
-        Some(Self { theirs, own })
+        let directories = profile.temporary.iter().filter(|it| it.as_os_str() != &*profile.tmp);
+        let of = |directory: &Path| {
+            let is =
+                |node: &&Node| node.pattern.literal().is_some_and(|it| directory == Path::new(&it));
+            nodes.iter().find(is).map(|node| node.type_name.clone())
+        };
+        let theirs: Vec<String> = directories.filter_map(|it| of(it)).collect();
+        let declared = theirs.into_iter().map(|theirs| {
+            let own = out.names.fresh(theirs.trim_end_matches("_t"), "own_t");
+            out.object_type(&own);
+            Self { theirs, own }
+        });
+        declared.collect()
     }
 
     pub(super) fn is(&self, node: &Node) -> bool {

@@ -14,7 +14,7 @@ pub(crate) fn variables() -> Variables {
         nameservers: vec!["192.0.2.53".parse().unwrap()],
         private_network: true,
         registries: registries(),
-        shares_memory: false,
+        shares_temporary: false,
         mounted: Vec::new(),
         confidential: Vec::new(),
         misleading: Vec::new(),

@@ -119,7 +119,7 @@ fn a_sandbox_inside_is_refused_with_what_to_do_instead(stage: &Stage) {
     let ran = run(stage.dewar(stage.call(), &bash("unshare -Ur true 2>&1; true")), b"");
     assert!(ran.out().contains("Operation not permitted"), "{}{}", ran.out(), ran.err());
     let told = explained(stage);
-    assert!(told.contains("unshare may not unshare a new user namespace"), "{told}");
+    assert!(told.contains("unshare may not call unshare: a new user namespace"), "{told}");
     assert!(told.contains("--no-sandbox"), "{told}");
 }
 

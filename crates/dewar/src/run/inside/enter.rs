@@ -4,11 +4,11 @@
 //! the new domain to nobody else, at the next exec.
 
 use crate::{
-    gates,
     led::Links,
     machine,
     output::tell,
     run::{RunRequest, prepare, proposing, spelling, summary},
+    writable_programs,
 };
 use anyhow::{Context as _, bail};
 use confine::launch::{self, CommandStatus, Inherited, Limits};
@@ -62,7 +62,7 @@ pub(super) fn run(
     let compiled = documents.compile(&variables, &mut machine::resolve, &[])?;
     spelling::insist(request, &compiled, &variables.workspace)?;
     let compiled = Links::of(&variables.workspace).guard(compiled, documents, &mut variables)?;
-    gates::warn(&compiled);
+    writable_programs::warn(&compiled);
     let limits = limits(&compiled, id)?;
     let (domain, hides_names) = ask(&compiled).map_err(|why| {
         anyhow::anyhow!(

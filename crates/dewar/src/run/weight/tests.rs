@@ -24,8 +24,9 @@ fn the_likeliest_denial_is_of_the_weightiest_kind_and_the_last_of_it() {
     let made = denial(5.0, "dir", &["add_name"], "made");
     let executed = denial(4.0, "file", &["execute"], "executed");
     let connected = denial(3.0, "endpoint", &["name_connect"], "connected");
-    let mut denials = vec![seen, listed, read, made, written, executed, connected];
-    for want in ["connected", "executed", "written", "made", "read", "listed", "seen"] {
+    let told = denial(6.5, "unix_dgram_socket", &["create"], "told");
+    let mut denials = vec![seen, listed, read, told, made, written, executed, connected];
+    for want in ["connected", "executed", "written", "made", "read", "told", "listed", "seen"] {
         let record = RunRecord { denials, ..RunRecord::default() };
         assert_eq!(record.likeliest().unwrap().record.object, want);
         denials = record.denials;
