@@ -71,3 +71,16 @@ fn a_kernel_that_is_not_there_is_named() {
     // Where there is no emulator, that is what is missing first.
     assert!(is_named || all.contains("apt-get install qemu-system-x86"), "{all}");
 }
+
+#[test]
+fn what_decisions_are_compared_with_does_what_runs_do() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let server = "import socket
+s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()
+socket.create_connection(s.getsockname()); print('connected')";
+    for decides in ["on", "off"] {
+        let words = ["run", "--enforce", decides, "--", "/usr/bin/python3", "-c", server];
+        let said = dewar_in(dir.path(), &words);
+        assert_eq!((said.status, &*said.out), (0, "connected\n"), "{decides}: {}", said.err);
+    }
+}

@@ -76,6 +76,19 @@ pub enum StudyError {
     Run(#[from] std::io::Error),
 }
 
+/// Refuses a directory of another user, who could exchange what is executed there.
+fn insist_on_own(directory: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    if std::fs::metadata(directory)?.uid() == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    Err(std::io::Error::other(format!(
+        "`{}` is another user's, who could exchange what is executed there: measure in a directory of \
+         your own, or with a Dewar that is installed below /usr or /opt",
+        directory.display()
+    )))
+}
+
 /// What every study needs to know.
 #[derive(Clone, Debug)]
 pub struct Conditions {
@@ -188,19 +201,29 @@ impl Conditions {
         let title = format!("`{}`, layer by layer", command.join(" "));
         let experiment = self.experiment("run", &title, "the whole command", vec![subject]);
         let mut study = Study { experiment, hands: Vec::new(), _workspaces: Vec::new() };
-        // A sandbox may hide where this program lies, but not the workspace.
-        let inside = tempfile::Builder::new().prefix(".dewar-bench-").tempdir_in(&here)?;
-        self.worker.install(inside.path())?;
+        // A sandbox may hide where this program lies, but not the workspace: where other runs, and
+        // who owns it, may exchange what lies there.
+        let itself = self.worker.itself()?;
+        let copied = if self.worker.is_everywhere() {
+            None
+        } else {
+            insist_on_own(&here)?;
+            let inside = tempfile::Builder::new().prefix(".dewar-bench-").tempdir_in(&here)?;
+            self.worker.install(inside.path())?;
+            Some(inside)
+        };
         for config in &self.configs {
+            let copy = copied.as_ref().filter(|_| config.kind != Kind::Native);
+            let runner = copy.map_or(itself.clone(), |it| self.worker.runner(it.path()));
             study.hands.push(Hand::Stays(vec![Launch {
-                argv: config.command_line(&here, &self.worker.runner(inside.path())),
+                argv: config.command_line(&here, &runner),
                 env: config.env.clone(),
                 directory: here.clone(),
                 language: Language::Json,
                 processor: processor(config.kind),
             }]));
         }
-        study._workspaces.push(inside);
+        study._workspaces.extend(copied);
         Ok(study)
     }
 

@@ -32,8 +32,23 @@ impl Worker {
 
     /// The command that performs units, as it lies in `directory`.
     pub(crate) fn runner(&self, directory: &Path) -> Vec<OsString> {
-        let program = std::iter::once(directory.join(NAME).into());
-        program.chain(self.arguments.iter().cloned()).chain([Task::Runner.name().into()]).collect()
+        self.command(&directory.join(NAME))
+    }
+
+    /// The same by the program itself: nobody who may write in a workspace exchanges it.
+    pub(crate) fn itself(&self) -> io::Result<Vec<OsString>> {
+        Ok(self.command(&fs::canonicalize(&self.program)?))
+    }
+
+    /// Whether every sandbox lets the program run where it is installed.
+    pub(crate) fn is_everywhere(&self) -> bool {
+        let installed = fs::canonicalize(&self.program).unwrap_or_default();
+        ["/usr", "/opt"].iter().any(|system| installed.starts_with(system))
+    }
+
+    fn command(&self, program: &Path) -> Vec<OsString> {
+        let arguments = self.arguments.iter().cloned().chain([Task::Runner.name().into()]);
+        std::iter::once(program.into()).chain(arguments).collect()
     }
 }
 

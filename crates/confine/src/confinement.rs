@@ -211,7 +211,7 @@ impl Confinement {
                 hosts: request.hosts.clone(),
                 ..arrangement.view
             },
-            envelope: request.landlock.map(|abi| envelope(abi, inside, used)),
+            envelope: request.landlock.map(|abi| envelope(abi, inside, used, decides)),
             capabilities,
             // The kernel writes a core with the rights of all domains, for its owner to read.
             limits: Limits { core_bytes: lineage.then_some(0), ..request.limits.clone() },
@@ -350,16 +350,17 @@ fn done_by_program(decides: bool, exact: Rights) -> Rights {
     (exact & continued) | AccessFs::Execute | AccessFs::IoctlDev
 }
 
-fn envelope(abi: ABI, plan: &Plan, used: Rights) -> Envelope {
+fn envelope(abi: ABI, plan: &Plan, used: Rights, decides: bool) -> Envelope {
     let handled_fs = AccessFs::from_all(abi);
     let used = used & handled_fs;
+    // Every connect and bind is made on the program's behalf, if anything is: then the program
+    // itself needs no port.
+    let no_ports = || (decides && abi >= ABI::V4).then(Vec::new);
     Envelope {
         handled_fs,
         rules: plan.envelope(used),
-        // Every connect and bind is made on the program's behalf, so the program itself needs no
-        // port.
-        tcp_bind: (abi >= ABI::V4).then(Vec::new),
-        tcp_connect: (abi >= ABI::V4).then(Vec::new),
+        tcp_bind: no_ports(),
+        tcp_connect: no_ports(),
         scope_abstract_unix: abi >= ABI::V6,
         scope_signal: abi >= ABI::V6,
     }

@@ -44,35 +44,51 @@ pub fn literal(regex: &str) -> Option<Tree> {
 }
 
 /// The part of a regular expression before its first special character, without the `\` of escaped
-/// ones.
-fn stem(regex: &str) -> String {
-    let mut stem = String::new();
-    let mut chars = regex.chars();
-    while let Some(c) = chars.next() {
+/// ones; and where in the expression each `/` of it ends, beside where it ends in that part.
+fn stem_and_slashes(regex: &str) -> (String, Vec<(usize, usize)>) {
+    let (mut stem, mut slashes) = (String::new(), Vec::new());
+    let mut chars = regex.char_indices();
+    while let Some((at, c)) = chars.next() {
         match c {
             '\\' => match chars.next() {
-                Some(escaped) if !escaped.is_alphanumeric() => stem.push(escaped),
+                Some((_, escaped)) if !escaped.is_alphanumeric() => stem.push(escaped),
                 _ => break,
             },
             '*' | '?' | '{' => {
                 // What they repeat is not sure to be there.
                 stem.pop();
+                slashes.retain(|(_, end)| *end <= stem.len());
                 break;
             }
             c if ".+()[]}|^$".contains(c) => break,
             c => stem.push(c),
         }
+        if c == '/' {
+            slashes.push((at + 1, stem.len()));
+        }
     }
-    stem
+    (stem, slashes)
+}
+
+fn stem(regex: &str) -> String {
+    stem_and_slashes(regex).0
 }
 
 /// The directory that everything which a rule can match lies in or below.
 pub fn stem_dir(regex: &str) -> PathBuf {
+    split_at_stem_dir(regex).0
+}
+
+/// The same, and what the expression says behind it; all of it for a [`NameRule`].
+pub(crate) fn split_at_stem_dir(regex: &str) -> (PathBuf, &str) {
     if let Some(base) = NameRule::base(regex) {
-        return top(base);
+        return (top(base), regex);
     }
-    let stem = stem(regex);
-    PathBuf::from(&stem[..=stem.rfind('/').unwrap_or(0)])
+    let (stem, slashes) = stem_and_slashes(regex);
+    match slashes.last() {
+        Some((at, end)) => (PathBuf::from(&stem[..*end]), &regex[*at..]),
+        None => (PathBuf::from("/"), regex),
+    }
 }
 
 /// How many levels below [`stem_dir`] the outermost files lie that a rule matches, if they all lie

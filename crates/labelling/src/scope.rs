@@ -1,6 +1,6 @@
 //! Where in a tree a pattern of a labelling rule can tell files apart.
 
-use crate::path::stem_dir;
+use crate::path::split_at_stem_dir;
 use std::path::{Path, PathBuf};
 
 /// Which paths a pattern can tell apart.
@@ -16,9 +16,9 @@ pub(crate) struct Scope {
 
 impl Scope {
     pub(crate) fn of(regex: &str) -> Self {
-        let top = stem_dir(regex);
+        let (top, rest) = split_at_stem_dir(regex);
         // A set never holds a slash; as patterns are written, it says so.
-        let rest = regex[top.as_os_str().len()..].replace("[^/", "[^");
+        let rest = rest.replace("[^/", "[^");
         let name = rest.strip_suffix("(/.*)?").unwrap_or(&rest);
         let floats = name.strip_prefix("(.*/)?").is_some_and(|name| !name.contains('/'));
         Self { top, floats, shallow: rest == name && !rest.contains('/') && !rest.contains(".*") }
@@ -73,6 +73,23 @@ mod tests {
             ("/ws/lib/x", false),
             ("/tmp", true),
         ] {
+            assert_eq!(rules.is_even_below(Path::new(dir)), want, "{dir}");
+        }
+    }
+
+    /// Names are escaped in an expression, which makes it longer than its stem.
+    #[test]
+    fn names_with_dots_before_other_letters_are_told_apart_as_others_are() {
+        let rule =
+            |path: &str| FileRule { path: path.into(), kind: FileKind::Any, sid: Sid::new(102) };
+        for (rules, dir, want) in [
+            (&["/a\\.b\\.é/(.*/)?key"][..], "/a.b.é", true),
+            (&["/a\\.b\\.é/(.*/)?x/key"], "/a.b.é", false),
+            (&["(/a|/b)"], "/a", false),
+            (&["(/a\\.é(/.*)?){0}/(.*/)?(?i:key)(/.*)?", "/a\\.é(/.*)?"], "/c", true),
+        ] {
+            let rules: Vec<FileRule> = rules.iter().map(|path| rule(path)).collect();
+            let rules = PathRules::new(&rules).unwrap();
             assert_eq!(rules.is_even_below(Path::new(dir)), want, "{dir}");
         }
     }

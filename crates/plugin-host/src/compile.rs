@@ -219,6 +219,9 @@ impl Compiler {
         let compiled = self.front(spec, text)?;
         let (wasm, places) = ecode::wasm::emit_with_places(&compiled.module, &memory)
             .map_err(|error| interface(spec, error.to_string()))?;
+        if let Some(excess) = extent::excess(&wasm) {
+            return Err(interface(spec, excess));
+        }
         let module = Module::from_binary(engine, &wasm).map_err(|error| refused(&error))?;
         let remarks = compiled.warnings;
         let cache_warning = entry.keep(&module, !remarks.is_empty()).or(warning);

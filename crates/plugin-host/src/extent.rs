@@ -8,6 +8,8 @@ use wasmparser::{BlockType, Operator, Parser, Payload};
 const MAX_LOOPS: usize = 128;
 /// Blocks, loops and conditions of one function.
 const MAX_BLOCKS: usize = 10_000;
+/// Divisions, and conversions of numbers that may be out of range, of one function.
+const MAX_CHECKED: usize = 50_000;
 /// Values that ways hand on: of each block and branch its parameters and results, and every local
 /// of the function. Of one function, and of all: 100 bytes of the compiler's memory each.
 const MAX_VALUES: u64 = 4_000_000;
@@ -64,6 +66,7 @@ struct Extent<'t> {
     around: Vec<(bool, u64)>,
     loops: usize,
     blocks: usize,
+    checked: usize,
     values: u64,
 }
 
@@ -83,6 +86,23 @@ impl Extent<'_> {
             Operator::BrTable { targets } => {
                 targets.targets().map_while(Result::ok).for_each(|depth| self.branch(depth));
             }
+            // The compiler looks at what they are given, on a way of its own.
+            Operator::I32DivS
+            | Operator::I32DivU
+            | Operator::I32RemS
+            | Operator::I32RemU
+            | Operator::I64DivS
+            | Operator::I64DivU
+            | Operator::I64RemS
+            | Operator::I64RemU
+            | Operator::I32TruncF32S
+            | Operator::I32TruncF32U
+            | Operator::I32TruncF64S
+            | Operator::I32TruncF64U
+            | Operator::I64TruncF32S
+            | Operator::I64TruncF32U
+            | Operator::I64TruncF64S
+            | Operator::I64TruncF64U => self.checked += 1,
             Operator::Call { .. } | Operator::CallIndirect { .. } => {
                 self.values += self.most_results;
             }
@@ -93,6 +113,11 @@ impl Extent<'_> {
         }
         if self.blocks > MAX_BLOCKS {
             return Some(format!("a function has more than {MAX_BLOCKS} blocks"));
+        }
+        if self.checked > MAX_CHECKED {
+            return Some(format!(
+                "a function has more than {MAX_CHECKED} divisions and conversions"
+            ));
         }
         (self.values > MAX_VALUES).then(|| {
             format!("a function hands on more than {MAX_VALUES} values: its locals, at each branch")

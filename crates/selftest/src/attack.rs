@@ -4,6 +4,7 @@ use crate::{
     cases,
     scene::{ATTACK, STARTED, Scene, say},
 };
+use rustix::process::{getegid, geteuid, getgid, getuid};
 use std::{
     ffi::OsString,
     io::{self, Write as _},
@@ -19,6 +20,11 @@ pub fn is_attack(mut arguments: impl Iterator<Item = OsString>) -> bool {
 /// Carries out what `--attack NAME KEY=VALUE…` says.
 #[must_use]
 pub fn run_attack() -> ExitCode {
+    // An attack does what its caller says: with the caller's rights alone.
+    if getuid() != geteuid() || getgid() != getegid() {
+        let _ = writeln!(io::stderr(), "attack refused: it would have the rights of another user");
+        return ExitCode::FAILURE;
+    }
     let mut words = std::env::args().skip(2);
     let name = words.next().unwrap_or_default();
     let told = words.filter_map(|word| {

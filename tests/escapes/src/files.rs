@@ -281,6 +281,7 @@ fn finding_out_what_is_hidden(stage: &Stage) {
 /// In a view, `/dev/shm` and `/var/tmp` are the run's own; without, what others have there is
 /// theirs.
 fn using_what_others_have_in_shared_directories(stage: &Stage) {
+    let profile = stage.profile("files.write = [\"/var/tmp\"]");
     for shared in ["/dev/shm", "/var/tmp"] {
         let other = tempfile::tempdir_in(shared).expect("make a directory");
         let name = other.path().file_name().expect("a name").to_str().expect("UTF-8");
@@ -290,7 +291,7 @@ fn using_what_others_have_in_shared_directories(stage: &Stage) {
             std::fs::write(path, SECRET).expect("make a file");
         }
         [other.path(), &file, &inner].into_iter().for_each(|path| stage.give(path));
-        stage.holds("workspace", "shared_directory", &[shared, &beside, name]);
+        stage.holds(&profile, "shared_directory", &[shared, &beside, name]);
         let left = std::fs::read_to_string(&file);
         std::fs::remove_file(&file).expect("remove a file");
         assert_eq!(left.expect("a file"), SECRET, "{shared}");

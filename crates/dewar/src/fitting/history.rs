@@ -108,7 +108,7 @@ impl ProfileEdit {
     }
 }
 
-fn directory() -> anyhow::Result<PathBuf> {
+pub(super) fn directory() -> anyhow::Result<PathBuf> {
     Ok(runs::state_directory()?.join("dewar/changes"))
 }
 

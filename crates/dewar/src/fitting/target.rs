@@ -5,12 +5,14 @@ use crate::{failure::Usage, machine, trust};
 use anyhow::{Context as _, bail};
 use cli::output_file;
 use profile::{Documents, Source, Variables};
+use rustix::fs::{Mode, OFlags};
 use std::{
     fs::{self, Permissions},
     io::{ErrorKind, Write as _},
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{FileExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
+use tempfile::NamedTempFile;
 
 /// A file for a profile.
 pub(crate) struct ProfileFile {
@@ -129,24 +131,60 @@ impl ProfileFile {
     }
 }
 
-/// Puts `text` into the place of what `path` holds, which is still `before`.
+/// Puts `text` into the place of what `path` holds, which is still `before`. A run that may write
+/// in the directory, and goes on, comes to no file in which `text` is, but to `path` itself: what
+/// it held open by another name, it could write after that has become the profile's.
 pub(super) fn replace(path: &Path, text: &str, before: Option<&str>) -> anyhow::Result<FileState> {
     let (directory, _held) = output_file::directory(path)?;
     let place = directory.join(path.file_name().context("it has no name")?);
-    let mut file =
-        tempfile::Builder::new().prefix(".dewar-").suffix(".toml").tempfile_in(&directory)?;
-    file.write_all(text.as_bytes())?;
     let mode = fs::metadata(path).map_or(0o644, |file| file.permissions().mode());
-    file.as_file().set_permissions(Permissions::from_mode(mode & 0o777))?;
-    file.as_file().sync_all()?;
-    if let Some(before) = before
-        && super::read(path)? != before
-    {
-        bail!("it was changed meanwhile; nothing was written");
-    }
+    let filled = |directory: &Path| -> anyhow::Result<NamedTempFile> {
+        let mut builder = tempfile::Builder::new();
+        let mut file = builder.prefix(".dewar-").suffix(".toml").tempfile_in(directory)?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().set_permissions(Permissions::from_mode(mode & 0o777))?;
+        file.as_file().sync_all()?;
+        Ok(file)
+    };
+    let is_as_before = || -> anyhow::Result<()> {
+        match before {
+            Some(before) if super::read(path)? != before => {
+                bail!("it was changed meanwhile; nothing was written")
+            }
+            _ => Ok(()),
+        }
+    };
+    // No run reaches what Dewar keeps.
+    let file = filled(&super::history::directory()?)?;
+    is_as_before()?;
     let put = match before {
-        Some(_) => file.persist(place)?,
-        None => file.persist_noclobber(place)?,
+        Some(_) => file.persist(&place),
+        None => file.persist_noclobber(&place),
+    };
+    let put = match (put, before) {
+        (Ok(put), _) => put,
+        (Err(error), Some(_)) if error.error.kind() == ErrorKind::CrossesDevices => {
+            is_as_before()?;
+            written_over(&place, text)?
+        }
+        // Where there was none, a run that may write there can also change what is there now.
+        (Err(error), None) if error.error.kind() == ErrorKind::CrossesDevices => {
+            filled(&directory)?.persist_noclobber(&place)?
+        }
+        (Err(error), _) => return Err(error.error.into()),
     };
     Ok(FileState::of(&put.metadata()?))
+}
+
+/// The file at `place` with another text, and nothing between the two: it is written at once.
+fn written_over(place: &Path, text: &str) -> anyhow::Result<fs::File> {
+    let file = fs::File::from(rustix::fs::open(
+        place,
+        OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?);
+    file.write_all_at(text.as_bytes(), 0)?;
+    file.set_len(text.len() as u64)?;
+    file.sync_all()?;
+    Ok(file)
 }

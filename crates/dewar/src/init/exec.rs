@@ -2,10 +2,9 @@
 //! agent may write what stands behind the words that its rules let out of its sandbox.
 
 use super::agents::program;
-use crate::{failure::Usage, machine};
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
-use std::{os::unix::process::CommandExt as _, path::PathBuf, process::Command};
+use std::{ffi::OsString, os::unix::process::CommandExt as _, path::PathBuf, process::Command};
 
 /// Run a shell's command under a profile: what the hooks make of it.
 #[derive(Debug, Args)]
@@ -25,15 +24,13 @@ pub(super) struct ExecArgs {
 
 /// Carries out `dewar init exec`: becomes `dewar run`.
 pub(super) fn exec(args: &ExecArgs) -> anyhow::Result<()> {
-    let home = std::env::home_dir().context("cannot tell your home directory")?;
-    let workspace = machine::real(&args.workspace);
-    if machine::real(&home).starts_with(&workspace) {
-        bail!(Usage(
-            "the home, and what it lies in, is no project of an agent: start it in a directory of its own".into()
-        ));
-    }
     let mut run = Command::new(program()?);
-    run.args(["run", &format!("--profile={}", args.profile), "--workspace"]).arg(workspace);
+    // Whoever resolves the workspace looks what it is: it may be another by then.
+    run.args(["run", &format!("--profile={}", args.profile), "--no-home"]);
+    // In one word: it may begin with a dash.
+    let mut workspace = OsString::from("--workspace=");
+    workspace.push(&args.workspace);
+    run.arg(workspace);
     let error = run.args(["--", "bash", "-c", &args.command]).exec();
     Err(error).context("cannot start Dewar")
 }

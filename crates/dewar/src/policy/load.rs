@@ -9,6 +9,7 @@ use security_server::{BoolId, Engine, UnknownBoolean, cil, policydb};
 use std::{
     fs,
     io::{self, Read as _},
+    os::unix::fs::FileTypeExt as _,
     path::Path,
 };
 
@@ -99,8 +100,11 @@ fn read(path: &str) -> anyhow::Result<Vec<u8>> {
 /// Reads a file, or what a shell hands over (`<(…)`); not from a device without end, nor from a
 /// FIFO that nobody may ever write to.
 fn bounded(path: &Path) -> io::Result<Vec<u8>> {
-    let is_handed_over = path.starts_with("/dev") || path.starts_with("/proc");
-    if !is_handed_over && !fs::metadata(path)?.is_file() {
+    let own = ["/dev/fd", "/dev/stdin", "/proc/self/fd"];
+    let is_handed_over = own.iter().any(|own| path.starts_with(own));
+    let kind = fs::metadata(path)?.file_type();
+    // What others are handed, and what terminals are told, is theirs.
+    if !(kind.is_file() || is_handed_over && kind.is_fifo()) {
         return Err(io::Error::other("it is no regular file"));
     }
     let mut bytes = Vec::new();
@@ -119,7 +123,10 @@ mod tests {
     #[test]
     fn nothing_without_an_end_is_read() {
         let told = |path: &Path| bounded(path).unwrap_err().to_string();
-        assert_eq!(told(Path::new("/dev/zero")), "it is longer than 32 MiB");
+        for device in ["/dev/zero", "/dev/ptmx", "/proc/1/fd/0"] {
+            assert!(bounded(Path::new(device)).is_err(), "{device}");
+        }
+        assert_eq!(told(Path::new("/dev/zero")), "it is no regular file");
         let directory = tempfile::tempdir().unwrap();
         let fifo = directory.path().join("fifo");
         let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);

@@ -35,7 +35,8 @@ Exit status: the command's; 2 for wrong use, 124 if the time limit was over, 125
 to set up, 126 and 127 if the command could not be executed or found.";
 
 /// What `--learn` would not do: each is refused beside it, above all `--dry-run`.
-const NOT_LEARNED: [&str; 18] = [
+const NOT_LEARNED: [&str; 19] = [
+    "no_home",
     "name",
     "mode",
     "stats",
@@ -78,6 +79,10 @@ pub(crate) struct RunArgs {
     /// The directory that `${workspace}` stands for [default: the working directory]
     #[arg(short, long, value_name = "DIR")]
     workspace: Option<PathBuf>,
+
+    /// Refuse a workspace that the home lies in: for `dewar init exec`, whose caller names it
+    #[arg(long, hide = true)]
+    no_home: bool,
 
     /// A name for the run, by which `dewar ps`, `dewar revoke` and others know it
     #[arg(long, value_name = "NAME", value_parser = name)]
@@ -246,6 +251,7 @@ impl From<RunArgs> for RunRequest {
                 ModeName::Fast => Mode::Fast,
             }),
             workspace: args.workspace,
+            no_home: args.no_home,
             stats: args.stats,
             audit: args.audit,
             daemon: match (args.daemon, args.no_daemon) {

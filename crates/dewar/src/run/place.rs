@@ -40,6 +40,11 @@ pub(super) fn insist(
                 .into()
         ));
     }
+    if request.no_home && variables.home.starts_with(workspace) {
+        bail!(Usage(
+            "the home, and what it lies in, is no project of an agent: start it in a directory of its own".into()
+        ));
+    }
     if has_view && confine::PRIVATE.iter().any(|private| workspace == Path::new(private)) {
         bail!(Usage(format!(
             "`{0}` cannot be the workspace: each run has a `{0}` of its own, which is empty and goes with it. Make a directory \

@@ -15,6 +15,8 @@ pub(crate) struct RunRequest {
     pub(crate) mode: Option<Mode>,
     /// The directory that `${workspace}` stands for; the working directory, unless it was named.
     pub(crate) workspace: Option<PathBuf>,
+    /// Refuses a workspace that the home lies in.
+    pub(crate) no_home: bool,
     /// Prints the resolution of decisions at the end.
     pub(crate) stats: bool,
     /// Where every decision goes: a file, or `-` for standard error.

@@ -1,8 +1,7 @@
 //! What is computed with numbers.
 
-use super::{inst::Emitter, val_type};
+use super::inst::Emitter;
 use crate::ir::{BinOp, CmpOp, ConvOp, Operand, Ty};
-use wasm_encoder::BlockType;
 
 impl Emitter<'_, '_> {
     pub(super) fn bin(&mut self, op: BinOp, ty: Ty, a: &Operand, b: &Operand) {
@@ -10,18 +9,16 @@ impl Emitter<'_, '_> {
             (BinOp::DivS, Ty::I32 | Ty::I64, Operand::Int(-1)) => {
                 return self.bin(BinOp::Sub, ty, &Operand::Int(0), a);
             }
-            // The machine traps on the one quotient that does not fit; here it wraps.
+            // The machine traps on the one quotient that does not fit; here it wraps: by -1, the
+            // opposite is divided by 1. Without a branch: at each, a compiler hands on all locals.
             (BinOp::DivS, Ty::I32 | Ty::I64, Operand::Reg(_)) => {
-                self.operand(b, ty);
-                self.operand(&Operand::Int(-1), ty);
-                self.cmp(CmpOp::Eq, ty);
-                self.code.instructions().if_(BlockType::Result(val_type(ty)));
                 self.bin(BinOp::Sub, ty, &Operand::Int(0), a);
-                self.code.instructions().else_();
                 self.operand(a, ty);
+                self.select_if_opposite(b, ty);
+                self.operand(&Operand::Int(1), ty);
                 self.operand(b, ty);
+                self.select_if_opposite(b, ty);
                 self.bin_op(op, ty);
-                self.code.instructions().end();
                 return;
             }
             _ => {}
@@ -29,6 +26,14 @@ impl Emitter<'_, '_> {
         self.operand(a, ty);
         self.operand(b, ty);
         self.bin_op(op, ty);
+    }
+
+    /// Of the last two values the first, if `divisor` is -1.
+    fn select_if_opposite(&mut self, divisor: &Operand, ty: Ty) {
+        self.operand(divisor, ty);
+        self.operand(&Operand::Int(-1), ty);
+        self.cmp(CmpOp::Eq, ty);
+        self.code.instructions().select();
     }
 
     #[rustfmt::skip]

@@ -14,7 +14,6 @@ pub(super) const CASES: &[Case] = cases![
     unlinked_and_replaced_files_stay_open,
     inotify_reports_what_happens,
     shared_memory_is_shared,
-    temporary_files_that_outlive_others_are_made,
     a_full_table_of_descriptors_changes_no_file,
     what_has_no_name_keeps_attributes,
     what_is_held_is_looked_at_without_a_path,
@@ -235,18 +234,6 @@ with open('/dev/shm/dewar-test-%d' % os.getpid(), 'w+b') as f:
 open('f', 'wb').write(bytes(8192)); f = open('f', 'r+b'); m = mmap.mmap(f.fileno(), 0)
 if os.fork() == 0: m[5000] = 9; os._exit(0)
 os.wait(); print(open('f', 'rb').read()[5000])",
-    );
-}
-
-fn temporary_files_that_outlive_others_are_made(stage: &Stage) {
-    python(
-        stage,
-        "import shutil, tempfile
-d = tempfile.mkdtemp(dir='/var/tmp'); os.makedirs(d + '/a/b')
-with open(d + '/a/b/f', 'w') as f: f.write('kept')
-os.rename(d + '/a/b', d + '/c'); print(open(d + '/c/f').read(), sorted(os.listdir(d)), os.listdir(d + '/a'))
-shutil.rmtree(d); print(os.path.exists(d))
-with tempfile.NamedTemporaryFile(dir='/var/tmp') as f: f.write(b'x'); f.flush(); print(os.stat(f.name).st_size)",
     );
 }
 
