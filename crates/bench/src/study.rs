@@ -14,7 +14,7 @@ use crate::{
         engine::{self, Standing},
     },
     sample, walk,
-    worker::Worker,
+    worker::{self, Worker},
 };
 use std::{
     ffi::OsString,
@@ -74,19 +74,6 @@ pub enum StudyError {
     /// Signals cannot be noticed.
     #[error("cannot run the benchmark: {0}")]
     Run(#[from] std::io::Error),
-}
-
-/// Refuses a directory of another user, who could exchange what is executed there.
-fn insist_on_own(directory: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::MetadataExt as _;
-    if std::fs::metadata(directory)?.uid() == rustix::process::geteuid().as_raw() {
-        return Ok(());
-    }
-    Err(std::io::Error::other(format!(
-        "`{}` is another user's, who could exchange what is executed there: measure in a directory of \
-         your own, or with a Dewar that is installed below /usr or /opt",
-        directory.display()
-    )))
 }
 
 /// What every study needs to know.
@@ -207,7 +194,7 @@ impl Conditions {
         let copied = if self.worker.is_everywhere() {
             None
         } else {
-            insist_on_own(&here)?;
+            worker::insist_on_own(&here)?;
             let inside = tempfile::Builder::new().prefix(".dewar-bench-").tempdir_in(&here)?;
             self.worker.install(inside.path())?;
             Some(inside)

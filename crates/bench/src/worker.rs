@@ -52,6 +52,19 @@ impl Worker {
     }
 }
 
+/// Refuses a directory of another user, who could exchange what is executed there.
+pub(crate) fn insist_on_own(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    if fs::metadata(directory)?.uid() == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "`{}` is another user's, who could exchange what is executed there: measure in a directory of \
+         your own, or with a Dewar that is installed below /usr or /opt",
+        directory.display()
+    )))
+}
+
 /// What a worker does, in its current directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {

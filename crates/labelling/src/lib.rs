@@ -22,8 +22,10 @@ mod names;
 mod network;
 mod path;
 mod scope;
+mod stem;
 
 pub use expression::BadRule;
 pub use names::{NameRule, Names};
 pub use network::Networks;
-pub use path::{PathRules, Tree, depth, literal, stem_dir};
+pub use path::{PathRules, depth};
+pub use stem::{Tree, literal, stem_dir};

@@ -1,6 +1,6 @@
 //! Where in a tree a pattern of a labelling rule can tell files apart.
 
-use crate::path::split_at_stem_dir;
+use crate::stem::split_at_stem_dir;
 use std::path::{Path, PathBuf};
 
 /// Which paths a pattern can tell apart.

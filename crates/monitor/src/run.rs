@@ -187,7 +187,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let mut remarks = Remarks::new(machine, number(command));
     let memory = memory.filter(|_| !by_cgroup.memory);
     remarks.bounded = Remarks::bounded(memory, processes.filter(|_| !by_cgroup.processes));
-    let (init, subreaper) = (number(sandbox.init_pid()), sandbox.subreaper_pid().map(number));
+    let init = number(sandbox.init_pid());
+    let subreaper = sandbox.subreaper().map(|(pid, orphans)| (number(pid), orphans.clone()));
     let tree =
         proc::ProcessTree::new(proc, init, subreaper).map_err(system("look at this process"))?;
     let KernelPolicy { plan, first, labels, rules, .. } = policy;

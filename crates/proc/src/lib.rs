@@ -12,6 +12,7 @@
 //!   ├─ tcp_peer(tid, inode), syscall(tid), limit(tid), personality(tid)
 //!   └─ pids(), threads(pid), children(pid), descendants(pid)
 //!  ProcessTree (Proc, and the first process of a sandbox): who is inside, who is outside
+//!  Orphans: which children of the calling process a sandbox has left to it
 //! ```
 //!
 //! Every file is opened relative to a descriptor. So the reader sees the processes of the file
@@ -37,6 +38,7 @@ mod descriptors;
 mod files;
 mod maps;
 mod mounts;
+mod orphans;
 mod processes;
 mod stat;
 mod status;
@@ -50,6 +52,7 @@ pub use descriptors::{Descriptors, socket_number};
 pub use files::{Proc, none_if_gone};
 pub use maps::{Mapping, mapped_files, may_be_written, vdso};
 pub use mounts::Mounts;
+pub use orphans::Orphans;
 pub use stat::Stat;
 pub use status::{Identity, Signals, Status};
 pub use tcp::listeners;

@@ -88,19 +88,20 @@ impl<Fd: AsFd> Proc<Fd> {
         all.iter().filter(|(pid, _)| below(**pid)).map(|(pid, stat)| (*pid, *stat)).collect()
     }
 
-    /// The first of `pid` and its ancestors that `is_top`; `None` if there is none. An error if
-    /// ancestors ended time and again while they were looked at, or the process itself did.
+    /// The first of `pid` and its ancestors that `is_top`, and which child of it led there (itself
+    /// if it is `pid`); `None` if there is none. An error if ancestors ended time and again while
+    /// they were looked at, or the process itself did.
     pub(crate) fn ancestor(
         &self,
         pid: u32,
         care: Care,
         is_top: impl Fn(u32) -> bool,
-    ) -> Result<Option<u32>> {
-        let walk = || -> Result<Option<u32>> {
-            let mut at = pid;
+    ) -> Result<Option<(u32, u32)>> {
+        let walk = || -> Result<Option<(u32, u32)>> {
+            let (mut at, mut below) = (pid, pid);
             loop {
                 if is_top(at) {
-                    return Ok(Some(at));
+                    return Ok(Some((at, below)));
                 }
                 if at <= 1 {
                     return Ok(None);
@@ -110,7 +111,7 @@ impl<Fd: AsFd> Proc<Fd> {
                 if looks_again && (self.parent(next).is_err() || self.parent(at) != Ok(next)) {
                     return Err(Errno::SRCH);
                 }
-                at = next;
+                (at, below) = (next, at);
             }
         };
         (0..MOST_LOST).map(|_| walk()).find(Result::is_ok).unwrap_or(Err(Errno::SRCH))

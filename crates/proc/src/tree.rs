@@ -1,6 +1,6 @@
 //! The processes of a sandbox, as its monitor sees them.
 
-use crate::{Identity, Proc, deep::climb, named, none_if_gone, processes::Care, sys};
+use crate::{Identity, Orphans, Proc, deep::climb, named, none_if_gone, processes::Care, sys};
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags},
     io::{Errno, Result},
@@ -29,8 +29,9 @@ pub struct ProcessTree {
     pub own_fds: OwnedFd,
     /// The first process.
     init: u32,
-    /// What stands between the caller and the first process, if anything does.
-    subreaper: Option<u32>,
+    /// What stands between the caller and the first process, and what that has left to the caller:
+    /// where the sandbox has no PID namespace, which would leave it nothing.
+    subreaper: Option<(u32, Orphans)>,
     /// The sandbox's PID namespace.
     pid_namespace: OnceLock<OwnedFd>,
 }
@@ -41,7 +42,7 @@ impl ProcessTree {
     /// # Errors
     ///
     /// That of openat(2).
-    pub fn new(proc: OwnedFd, init: u32, subreaper: Option<u32>) -> Result<Self> {
+    pub fn new(proc: OwnedFd, init: u32, subreaper: Option<(u32, Orphans)>) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let own_fds = rustix::fs::openat(&proc, "self/fd", flags, Mode::empty())?;
         let pid_namespace = OnceLock::new();
@@ -159,8 +160,8 @@ impl ProcessTree {
     pub fn look_inside(&self) -> Result<(Vec<u32>, bool)> {
         let own = std::process::id();
         let mut found = Vec::new();
-        let mut parents = vec![self.init, own];
-        parents.extend(self.subreaper);
+        let mut parents = vec![self.init];
+        parents.extend(self.subreaper.iter().flat_map(|(subreaper, _)| [own, *subreaper]));
         while let Some(parent) = parents.pop() {
             // Orphans come here and go: the kernel's list leaves others out when one ends while it
             // is read.
@@ -172,7 +173,8 @@ impl ProcessTree {
                 return Ok((inside, others.iter().any(is_gone)));
             };
             for child in children {
-                if !self.is_of_dewar(child) && !found.contains(&child) {
+                let counts = !self.is_of_dewar(child) && (parent != own || self.is_orphan(child));
+                if counts && !found.contains(&child) {
                     found.push(child);
                     parents.push(child);
                 }
@@ -199,22 +201,32 @@ impl ProcessTree {
         Ok(None)
     }
 
-    /// The caller, or the first process: one of them is an ancestor of every process in the
-    /// sandbox. Orphans go to the first process, or to the caller.
-    fn top_of(&self, pid: u32, care: Care) -> Result<Option<u32>> {
-        self.proc.ancestor(pid, care, |it| it == self.init || it == std::process::id())
+    /// The first process, the subreaper, or the caller: one of them is an ancestor of every process
+    /// in the sandbox. With it, which child of it led there.
+    fn top_of(&self, pid: u32, care: Care) -> Result<Option<(u32, u32)>> {
+        let own = std::process::id();
+        self.proc.ancestor(pid, care, |it| self.is_of_dewar(it) || it == own)
     }
 
     /// Whether a process belongs to the sandbox: it came from the command, and through its filter.
     #[must_use]
     pub fn is_inside(&self, pid: u32) -> bool {
-        let top = self.top_of(pid, Care::Once);
-        matches!(top, Ok(Some(top)) if pid != top && !self.is_of_dewar(pid))
+        let Ok(Some((top, below))) = self.top_of(pid, Care::Once) else { return false };
+        pid != top && (self.is_of_dewar(top) || self.is_orphan(below))
     }
 
     /// Whether a process is the first or the subreaper.
     fn is_of_dewar(&self, pid: u32) -> bool {
-        pid == self.init || Some(pid) == self.subreaper
+        pid == self.init || self.subreaper.as_ref().is_some_and(|(subreaper, _)| pid == *subreaper)
+    }
+
+    /// Whether a child of the caller is what the sandbox has left to it. As long as the subreaper
+    /// lives, that gets whatever is left.
+    fn is_orphan(&self, child: u32) -> bool {
+        let lives = |pid: u32| self.proc.stat(pid).is_ok_and(|it| !matches!(it.state, 'Z' | 'X'));
+        self.subreaper.as_ref().is_some_and(|(subreaper, orphans)| {
+            !lives(*subreaper) && orphans.include(&self.proc, child)
+        })
     }
 
     /// Whether a process certainly does not belong to the sandbox, nor is the caller: its ancestors

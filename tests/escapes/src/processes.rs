@@ -5,7 +5,7 @@ use crate::{
     dewar::Call,
     stage::{Stage, held},
 };
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::{
     os::unix::process::CommandExt as _,
     process::Command,
@@ -16,6 +16,7 @@ pub(crate) const CASES: &[Case] = cases![
     reaching_processes_outside,
     signalling_a_group_outside,
     reaching_the_group_that_dewar_is_in,
+    reaching_what_was_started_before_by_the_process_that_is_dewar_now,
     outliving_a_run_whose_group_is_killed,
 ];
 
@@ -65,6 +66,29 @@ fn reaching_the_group_that_dewar_is_in(stage: &Stage) {
         assert_eq!(niceness.as_deref(), Some("0"), "the attack has slowed down another");
         let class = String::from_utf8(class.expect("ionice").stdout).expect("UTF-8");
         assert!(!class.contains("idle"), "the attack has another's disk wait: {class}");
+    }
+}
+
+/// A script starts a helper, and becomes Dewar by exec: so the helper is a child of Dewar's own,
+/// as what is left behind in a container is of PID 1. It outlives the run.
+fn reaching_what_was_started_before_by_the_process_that_is_dewar_now(stage: &Stage) {
+    const SCRIPT: &str = r#"sleep 60 </dev/null >/dev/null 2>&1 & echo $! >"$0"; exec "$@" $!"#;
+    for (attack, fast) in [("reach_out", false), ("reach_out", true), ("own_group", false)] {
+        let number = stage.file("number", "");
+        let call = Call { fast, ..stage.call("workspace") };
+        let call = stage.command(call, attack, &[]);
+        let mut script = Command::new("/bin/sh");
+        script.arg("-c").arg(SCRIPT).arg(&number).arg(call.get_program()).args(call.get_args());
+        // Signals to its group reach nobody else's.
+        let attack = stage.like(script).process_group(0).output().expect("start `sh`");
+        let number = std::fs::read_to_string(&number).expect("a number");
+        let helper: i32 = number.trim().parse().expect("a number");
+        let stat = std::fs::read_to_string(format!("/proc/{helper}/stat")).unwrap_or_default();
+        let _ = Pid::from_raw(helper).map(|it| kill_process(it, Signal::KILL));
+        held(&attack);
+        let mut fields = stat.split(' ').skip(2);
+        assert_eq!(fields.next(), Some("S"), "the helper has ended, or is stopped: {stat:?}");
+        assert_eq!(fields.nth(15), Some("0"), "the attack has slowed down the helper");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What descends from a process: finding it, and killing it where no PID namespace does.
 
-use proc::{Proc, Stat};
+use proc::{Orphans, Proc, Stat};
 use rustix::{
     io::Errno,
     process::{
@@ -50,6 +50,31 @@ pub(super) fn kill_all(proc: BorrowedFd<'_>) {
     }
 }
 
+/// Kills what a sandbox has left to this process, whose other children live on: `init` and the
+/// `orphans`, with what descends from them. Waits until none is left.
+pub(super) fn kill_left(proc: BorrowedFd<'_>, init: Pid, orphans: &Orphans) {
+    /// The kernel's list leaves others out when one ends while it is read.
+    const LOOKS: u32 = 2;
+    let (proc, own) = (Proc::new(proc), number(getpid()));
+    let mut found_none = 0;
+    while found_none < LOOKS && has_children() {
+        let is_left = |it: &u32| *it == number(init) || orphans.include(&proc, *it);
+        // Where none can be looked at, some may be there.
+        let children = proc.children(own);
+        let left: Option<Vec<u32>> =
+            children.ok().map(|them| them.into_iter().filter(is_left).collect());
+        let finds_none = left.as_ref().is_some_and(Vec::is_empty);
+        found_none = if finds_none { found_none + 1 } else { 0 };
+        for child in left.into_iter().flatten() {
+            let itself = proc.stat(child).ok().map(|stat| (child, stat));
+            for (pid, seen) in proc.descendants(child).into_iter().chain(itself) {
+                kill_exactly(proc, pid, seen);
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
 /// Collects the children that have ended; whether there are others.
 fn has_children() -> bool {
     loop {
@@ -61,9 +86,14 @@ fn has_children() -> bool {
     }
 }
 
-/// Waits until the process behind `pidfd`, a child of this one, has ended.
-pub(super) fn await_end(pidfd: BorrowedFd<'_>) {
-    while let Err(Errno::INTR) = waitid(WaitId::PidFd(pidfd), WaitIdOptions::EXITED) {}
+/// Waits until the process behind `pidfd`, a child of this one, has ended; whether by itself.
+pub(super) fn await_end(pidfd: BorrowedFd<'_>) -> bool {
+    loop {
+        match waitid(WaitId::PidFd(pidfd), WaitIdOptions::EXITED) {
+            Err(Errno::INTR) => {}
+            ended => return ended.is_ok_and(|it| it.is_some_and(|it| it.exited())),
+        }
+    }
 }
 
 /// Kills `pid` unless another process has got the number since it was `seen`.

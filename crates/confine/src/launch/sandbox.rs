@@ -4,6 +4,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use proc::Orphans;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group, pidfd_send_signal};
@@ -104,11 +105,11 @@ impl Sandbox {
         self.init_pid
     }
 
-    /// The subreaper above it, where there is one: it belongs to the sandbox as little as the
-    /// monitor.
+    /// The subreaper above it, where there is one, and what that leaves to the monitor if it is
+    /// killed: it belongs to the sandbox as little as the monitor.
     #[must_use]
-    pub fn subreaper_pid(&self) -> Option<Pid> {
-        self.subreaper.as_ref().map(|subreaper| subreaper.pid)
+    pub fn subreaper(&self) -> Option<(Pid, &Orphans)> {
+        self.subreaper.as_ref().map(|subreaper| (subreaper.pid, &subreaper.orphans))
     }
 
     /// Waits until the command has ended and nothing of the sandbox is left.
@@ -322,10 +323,10 @@ impl Sandbox {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
-        descendants::await_end(self.last.as_fd());
-        if self.subreaper.is_some() {
-            // Only if the subreaper was killed is there anything left.
-            descendants::kill_all(self.proc());
+        let was_killed = !descendants::await_end(self.last.as_fd());
+        // Only if the subreaper was killed is there anything left.
+        if let Some(subreaper) = self.subreaper.as_ref().filter(|_| was_killed) {
+            descendants::kill_left(self.proc(), self.init_pid, &subreaper.orphans);
         }
         self.terminal.take_back();
         let reserve = self.reserve();

@@ -9,6 +9,7 @@
 use std::convert::Infallible;
 use std::os::fd::{AsFd, OwnedFd};
 
+use proc::{Orphans, Proc};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, WaitOptions, getpid, set_child_subreaper, set_parent_process_death_signal, setsid, wait,
@@ -29,6 +30,8 @@ pub(super) struct Subreaper {
     pub(super) pid: Pid,
     /// The monitor's end of a pair: when it is gone, the subreaper ends everything.
     pub(super) lifetime_pipe: Wire,
+    /// What it leaves to the monitor, if it is killed.
+    pub(super) orphans: Orphans,
 }
 
 /// The subreaper and init.
@@ -49,6 +52,7 @@ pub(super) fn keep(
     theirs: [Wire; 2],
 ) -> Result<Kept, Failure> {
     let at = |errno| (Doing::Keep, errno);
+    let orphans = Orphans::before_birth(&Proc::new(order.proc)).map_err(at)?;
     let (lifetime_pipe, their_lifetime_pipe) = Wire::pair().map_err(at)?;
     let (pid, pidfd) = match sys::clone_process(order.proc, 0).map_err(at)? {
         sys::Side::Child => {
@@ -62,7 +66,7 @@ pub(super) fn keep(
     let failure = match lifetime_pipe.receive().map_err(at)?.map(|received| received.report) {
         Some(Report::Kept(init_pid)) => {
             return Ok(Kept {
-                subreaper: Subreaper { pid, lifetime_pipe },
+                subreaper: Subreaper { pid, lifetime_pipe, orphans },
                 pidfd,
                 init_pid,
                 wires: ours,
