@@ -13,7 +13,7 @@ use mediation::{
     subject::{is_gone, subject_of, watch},
     tracking::begin_tracking,
 };
-use proc::{Identity, path_of};
+use proc::Identity;
 use rustix::{
     fs::OFlags,
     io::{Errno, Result},
@@ -159,26 +159,6 @@ fn group_of(asker: Asker<'_>, pid: u32) -> Option<u32> {
     asker.state.targets.tree.proc.status(pid).ok()?.inner_group()
 }
 
-/// The process behind a PID descriptor of the caller, by its PID in the sandbox.
-fn behind_pidfd(asker: Asker<'_>, fd: i32) -> Result<u32> {
-    let info = asker.state.targets.tree.proc.descriptor(asker.caller.call.tid, fd);
-    match asker.caller.certain(info.map_err(|_| Errno::BADF))?.process() {
-        Some(pid) => pid.ok_or(Errno::SRCH),
-        None => behind_directory(asker, fd),
-    }
-}
-
-/// The process behind a descriptor of its directory in `/proc`, which counts as one of it.
-fn behind_directory(asker: Asker<'_>, fd: i32) -> Result<u32> {
-    let directory = asker.caller.file(fd)?;
-    if !asker.state.targets.tree.is_proc(directory.as_fd())? {
-        return Err(Errno::BADF);
-    }
-    let path = path_of(&asker.state.targets.tree, &directory)?;
-    let name = path.strip_prefix("/proc").map_err(|_| Errno::BADF)?;
-    name.to_str().and_then(|name| name.parse().ok()).ok_or(Errno::BADF)
-}
-
 fn of_signal(signal: i32) -> AccessVector {
     match signal {
         0 => perm::process::SIGNULL,
@@ -221,7 +201,7 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
         Sysno::pidfd_send_signal if asker.is_inside() => return Err(Errno::NOSYS),
         // To a group or a session: there is a call for that.
         Sysno::pidfd_send_signal if int(3) != 0 => return Err(Errno::INVAL),
-        Sysno::pidfd_send_signal => (Targets::One(behind_pidfd(asker, int(0))?), int(1)),
+        Sysno::pidfd_send_signal => (Targets::One(send::behind_pidfd(asker, int(0))?), int(1)),
         _ => (one(0)?, 0),
     };
     let group = match targets {
@@ -236,8 +216,14 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
     if let Targets::One(pid) = targets
         && send::is_by_monitor(asker, own, pid)
     {
-        let recipient = send::Recipient::of(asker)?;
-        let pid = recipient.as_ref().map_or(pid, |it| it.pid);
+        let recipient = send::Recipient::of(asker, own)?;
+        if recipient.as_ref().is_some_and(|it| !it.is_inside) {
+            // Nothing keeps the monitor from signalling those; the kernel says whether the caller
+            // may.
+            ask(asker, InitialSid::Kernel.into(), of_signal(signal), &|| format!("process {pid}"))?;
+            return Ok(Answer::Continue);
+        }
+        let pid = recipient.as_ref().map_or(pid, |it| it.inner);
         allow_one(asker, own, pid, of_signal(signal))?;
         return recipient.map_or(Ok(Answer::Continue), |it| it.signal(asker, own, signal));
     }
@@ -251,8 +237,7 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
     }
     allow(asker, &targets, of_signal(signal))?;
     // PID and signal came in registers. A PID in a namespace of its own keeps its owner for longer
-    // than a call waits, and the kernel itself (PID namespace, Landlock scope) lets no signal out
-    // of the sandbox.
+    // than a call waits, and the kernel lets no signal out of the namespace.
     Ok(Answer::Continue)
 }
 
@@ -329,7 +314,9 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
         }
         // The descriptor may stand for another process by the time that the kernel looks.
         Sysno::pidfd_getfd if many => return Err(refuse(asker, Reach::Pidfd)),
-        Sysno::pidfd_getfd => allow(asker, &Targets::One(behind_pidfd(asker, int(0))?), ptrace)?,
+        Sysno::pidfd_getfd => {
+            allow(asker, &Targets::One(send::behind_pidfd(asker, int(0))?), ptrace)?;
+        }
         _ => allow(asker, &one(0)?, ptrace)?,
     }
     // As for signals; Landlock refuses every process outside the sandbox.
