@@ -2,6 +2,7 @@
 
 use crate::{
     Case, cases,
+    dewar::Call,
     stage::{Stage, Variant, held},
 };
 
@@ -110,11 +111,15 @@ fn changing_a_process_outside_by_a_number_that_is_its_by_then(stage: &Stage) {
     let mut outsider = std::process::Command::new(stage.program("outsider", "outsider"));
     outsider.arg(stage.work().join("number"));
     let mut outsider = stage.like(outsider).spawn().expect("start the one outside");
-    let attack = stage.command(stage.call(&profile), "reuse_number", &["outside"]).output();
+    // The kernel alone keeps signals inside elsewhere.
+    let unscoped = Call { unscoped: true, ..stage.call(&profile) };
+    let ways =
+        [("outside", stage.call(&profile)), ("outside_signal", unscoped), ("outside_owner", unscoped)];
+    let attacks = ways.map(|(way, call)| stage.command(call, "reuse_number", &[way]).output());
     let ended = outsider.try_wait().expect("look");
     outsider.kill().expect("kill the one outside");
     outsider.wait().expect("its end");
-    held(&attack.expect("start `dewar`"));
+    attacks.into_iter().for_each(|attack| held(&attack.expect("start `dewar`")));
     assert_eq!(ended, None, "a process outside was changed");
 }
 

@@ -255,8 +255,14 @@ pub(super) fn own(asker: Asker<'_>) -> CallResult {
         pid => Targets::One(pid.unsigned_abs()),
     };
     let many = !asker.state.subjects.cannot_differ_yet();
-    if many || (owner < 0 && !keeps_to_itself(asker, &targets)) {
-        // An owner may enter another domain, and others may join its group.
+    let own = asker.caller.identity()?;
+    let keeps = match targets {
+        Targets::One(pid) => own.pid != own.inner_pid || send::is_of(own, pid),
+        _ => keeps_to_itself(asker, &targets),
+    };
+    if many || !keeps {
+        // An owner may enter another domain, others may join its group, and a number of the
+        // machine's come to a process outside before the call is made.
         return Err(refuse(asker, Reach::Owner));
     }
     allow(

@@ -34,7 +34,7 @@ pub(super) fn is_by_monitor(asker: Asker<'_>, own: &Identity, pid: u32) -> bool 
         Sysno::pidfd_open => false,
         // What it leads to may be another by then, whoever that was.
         Sysno::pidfd_send_signal => !has_own_pids || !asker.state.subjects.cannot_differ_yet(),
-        _ => !has_own_pids && !is_of(own, pid) && !asker.state.subjects.cannot_differ_yet(),
+        _ => !has_own_pids && !is_of(own, pid),
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn ends_or_stops(asker: Asker<'_>, own: &Identity, pid: u32, signal: 
 }
 
 /// Whether a number is the caller's own.
-fn is_of(own: &Identity, number: u32) -> bool {
+pub(super) fn is_of(own: &Identity, number: u32) -> bool {
     number == own.inner_pid || number == own.inner_tid
 }
 
