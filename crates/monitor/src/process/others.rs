@@ -10,7 +10,7 @@ use flask::{AccessVector, Class, InitialSid, Sid, perm};
 use mediation::{
     cache::AccessRequest,
     call::{Answer, Asker, CallResult},
-    subject::{is_gone, subject_of, watch},
+    subject::{LabelGeneration, has_stayed, is_gone, label_generation, subject_of, watch},
     tracking::begin_tracking,
 };
 use proc::Identity;
@@ -101,13 +101,17 @@ fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector
     Ok(())
 }
 
-/// Each process of a group, or of the sandbox, with a descriptor for it; every one must be one that
-/// `asker` may do this to.
-fn members(
-    asker: Asker<'_>,
-    group: Option<u32>,
-    requested: AccessVector,
-) -> Result<Vec<(u32, OwnedFd)>> {
+/// A process of a group, or of the sandbox.
+struct Member {
+    pid: u32,
+    inner: u32,
+    fd: OwnedFd,
+    /// For how long it has had the label that was asked about.
+    generation: Result<LabelGeneration>,
+}
+
+/// Each process of a group, or of the sandbox; every one must be one that `asker` may do this to.
+fn members(asker: Asker<'_>, group: Option<u32>, requested: AccessVector) -> Result<Vec<Member>> {
     let state = asker.state;
     let mut members = Vec::new();
     for pid in state.targets.tree.proc.pids()? {
@@ -124,9 +128,9 @@ fn members(
         if state.targets.tree.is_inside(pid)
             && group.is_none_or(|group| group_of(asker, pid) == Some(group))
         {
-            let inner = member.inner_pid;
+            let (inner, generation) = (member.inner_pid, label_generation(state, pid));
             ask(asker, subject_of(asker, pid)?, requested, &|| format!("process {inner}"))?;
-            members.push((pid, fd));
+            members.push(Member { pid, inner, fd, generation });
         }
     }
     Ok(members)
@@ -139,19 +143,35 @@ fn send_to_members(asker: Asker<'_>, group: Option<u32>, signal: i32) -> CallRes
     let own = asker.caller.identity()?.pid;
     let mut members = members(asker, group, of_signal(signal))?;
     if group.is_none() {
-        members.retain(|(pid, _)| *pid != own);
+        members.retain(|member| member.pid != own);
     }
     if members.is_empty() {
         return Err(Errno::SRCH);
     }
-    for (_, process) in &members {
-        match thread::signal(process.as_fd(), signal) {
+    let mut answer = Ok(Answer::Return(0));
+    for member in &members {
+        match signal_member(asker, member, signal) {
             // One that has ended meanwhile has been signalled too late.
             Ok(()) | Err(Errno::SRCH) => {}
-            Err(error) => return Err(error),
+            Err(error) => answer = Err(error),
         }
     }
-    Ok(Answer::Return(0))
+    answer
+}
+
+/// Signals one that was asked about. While others were, it may have entered another domain.
+fn signal_member(asker: Asker<'_>, member: &Member, signal: i32) -> Result<()> {
+    let &Member { pid, inner, ref fd, generation } = member;
+    let stays = match generation {
+        Ok(generation) => has_stayed(asker.state, pid, generation),
+        Err(error) => is_gone(error),
+    };
+    if !stays {
+        let object = || format!("process {inner}");
+        let allow = || ask(asker, subject_of(asker, pid)?, of_signal(signal), &object);
+        send::decide(asker, pid, allow)?;
+    }
+    thread::signal(fd.as_fd(), signal)
 }
 
 /// The process group of a process, as the sandbox numbers it.
@@ -223,9 +243,13 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
             ask(asker, InitialSid::Kernel.into(), of_signal(signal), &|| format!("process {pid}"))?;
             return Ok(Answer::Continue);
         }
-        let pid = recipient.as_ref().map_or(pid, |it| it.inner);
-        allow_one(asker, own, pid, of_signal(signal))?;
-        return recipient.map_or(Ok(Answer::Continue), |it| it.signal(asker, own, signal));
+        let Some(recipient) = recipient else {
+            allow_one(asker, own, pid, of_signal(signal))?;
+            return Ok(Answer::Continue);
+        };
+        let allow = || allow_one(asker, own, recipient.inner, of_signal(signal));
+        send::decide(asker, recipient.pid, allow)?;
+        return recipient.signal(asker, own, signal);
     }
     if let Targets::One(pid) = targets
         && send::ends_or_stops(asker, own, pid, signal)
@@ -302,7 +326,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
             ask(tracer, asker.ssid, ptrace, &|| "its child".to_owned())?;
             watch(asker.state, pid)?;
         }
-        Sysno::ptrace if is_attach(int(0)) && many => {
+        Sysno::ptrace if attach::is_attach(int(0)) && many => {
             let target = attach::Tracee::of(asker, int(1));
             allow(asker, &one(1)?, ptrace)?;
             return attach::attach(asker, &target?);
@@ -329,14 +353,9 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
     Ok(Answer::Continue)
 }
 
-/// Whether a request of ptrace(2) begins to trace somebody. All others are about whom the caller
-/// traces already.
-fn is_attach(request: i32) -> bool {
-    [libc::PTRACE_ATTACH, libc::PTRACE_SEIZE].contains(&request.cast_unsigned())
-}
-
 pub(super) fn tune(asker: Asker<'_>) -> CallResult {
     let int = |n| asker.caller.int(n);
+    let many = !asker.state.subjects.cannot_differ_yet();
     let (pid, requested) = match asker.number {
         Sysno::prlimit64 => (int(0), perm::process::SETRLIMIT),
         // `which` says that `who` is a process, or else a group or a user.
@@ -359,6 +378,9 @@ pub(super) fn tune(asker: Asker<'_>) -> CallResult {
             let is_outside = || group_of(asker, own.pid).is_none_or(|group| group == 0);
             if (int(0), int(1)) == (group, 0) && is_outside() {
                 return Err(refuse(asker, Reach::OwnGroup));
+            }
+            if many {
+                return Err(refuse(asker, Reach::Members));
             }
             allow(asker, &Targets::All, perm::process::SETSCHED)?;
             return Ok(Answer::Continue);

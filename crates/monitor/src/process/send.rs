@@ -73,20 +73,7 @@ pub(super) fn end_or_stop(
         // What is said of those outside, it says.
         _ => return allow().and(Err(Errno::SRCH)),
     };
-    let mut is_decided = false;
-    for _ in 0..LOOKS {
-        let before = label_generation(state, found);
-        allow()?;
-        // Who has no label any more has ended.
-        is_decided = before.is_err() || before.is_ok_and(|it| has_stayed(state, found, it));
-        if is_decided {
-            break;
-        }
-        std::thread::sleep(PAUSE);
-    }
-    if !is_decided {
-        return Err(Errno::PERM);
-    }
+    decide(asker, found, allow)?;
     if asker.same_ids().is_err() {
         // The kernel says whether it may.
         return Ok(Answer::Continue);
@@ -115,12 +102,28 @@ fn behind_directory(asker: Asker<'_>, fd: i32) -> Result<u32> {
     name.to_str().and_then(|name| name.parse().ok()).ok_or(Errno::BADF)
 }
 
+/// Has `allow` ask about process `pid` as long as that enters domains meanwhile.
+pub(super) fn decide(asker: Asker<'_>, pid: u32, allow: impl Fn() -> Result<()>) -> Result<()> {
+    for _ in 0..LOOKS {
+        let before = label_generation(asker.state, pid);
+        allow()?;
+        // Who has no label any more has ended.
+        if before.is_err() || before.is_ok_and(|it| has_stayed(asker.state, pid, it)) {
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Err(Errno::PERM)
+}
+
 /// Whom kill(2), tkill(2), tgkill(2), rt_sigqueueinfo(2), rt_tgsigqueueinfo(2) or
 /// pidfd_send_signal(2) is for.
 pub(super) struct Recipient {
     /// Of its process or thread.
     fd: OwnedFd,
-    /// Its process, by its PID in the sandbox.
+    /// Its process.
+    pub(super) pid: u32,
+    /// The same, by its PID in the sandbox.
     pub(super) inner: u32,
     /// Whether that belongs to the sandbox. Asked before the kernel is left to it: who has ended
     /// is not inside any more.
@@ -191,7 +194,7 @@ impl Recipient {
         let tree = &asker.state.targets.tree;
         let is_inside = tree.is_inside(pid);
         let inner = tree.proc.identity(pid).map_err(|_| Errno::SRCH)?.inner_pid;
-        Ok(Self { fd, inner, is_inside, info })
+        Ok(Self { fd, pid, inner, is_inside, info })
     }
 
     /// Signals it for `asker`, who may.
