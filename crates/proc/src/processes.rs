@@ -147,7 +147,7 @@ mod tests {
         assert!(below.contains(&sh.id()) && below.contains(&cat));
         assert!(proc.is_at_or_below(cat, own) && !proc.is_at_or_below(own, cat));
         for care in [Care::Once, Care::Twice] {
-            assert_eq!(proc.ancestor(cat, care, |pid| pid == own), Ok(Some(own)));
+            assert_eq!(proc.ancestor(cat, care, |pid| pid == own), Ok(Some((own, sh.id()))));
             assert_eq!(proc.ancestor(cat, care, |_| false), Ok(None));
         }
         drop(sh.stdin.take());

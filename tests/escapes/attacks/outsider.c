@@ -6,8 +6,11 @@
 
 enum { MOST = 400, FILES = 77 };
 
+static void be_signalled(int signal) { escaped("signals a process outside"); }
+
 static void be_there(void) {
     struct rlimit limit;
+    signal(SIGUSR2, be_signalled);
     prctl(PR_SET_NAME, "outsider");
     for (double end = now() + 4; now() < end; usleep(1000))
         if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur == FILES) escaped("changes a process outside");

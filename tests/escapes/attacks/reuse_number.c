@@ -9,14 +9,14 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-enum { BUSY = 60, MOST_NUMBERS = 1 << 16, NEAR = 40, TURNS = 2, FILES = 77 };
+enum { BUSY = 60, MOST_NUMBERS = 1 << 16, NEAR = 40, TURNS = 2, FILES = 77, SET_SIGNAL = 10 };
 static const char *way;
 static volatile pid_t victim;
 static volatile int is_idle, goes, is_traced;
 /* Whether those that are busy are. */
 static volatile int *busy;
 
-static int is_outside(void) { return !strcmp(way, "outside"); }
+static int is_outside(void) { return !strncmp(way, "outside", 7); }
 
 static int is_vault(pid_t pid) {
     char name[64], exe[PATH_MAX] = "";
@@ -44,7 +44,18 @@ static void *trace(void *none) {
     stay_on(0);
     sched_setscheduler(0, SCHED_IDLE, &nothing);
     is_idle = 1;
+    int pair[2] = {-1, -1}, signals = !strcmp(way, "outside_signal"), owns = !strcmp(way, "outside_owner");
+    if (owns && (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || fcntl(pair[0], SET_SIGNAL, SIGUSR2))) _exit(3);
+    if (owns && fcntl(pair[0], F_SETFL, O_ASYNC)) _exit(3);
     while (!goes) continue;
+    if (owns) {
+        is_traced = !fcntl(pair[0], F_SETOWN, victim) && write(pair[1], "x", 1) == 1;
+        return none;
+    }
+    if (signals) {
+        is_traced = !kill(victim, SIGUSR2);
+        return none;
+    }
     if (!strcmp(way, "signal") || !strcmp(way, "tune") || is_outside()) {
         struct rlimit limit = {FILES, FILES};
         is_traced = !(*way == 's' ? kill(victim, SIGTERM) : prlimit(victim, RLIMIT_NOFILE, &limit, NULL));

@@ -2,6 +2,7 @@
 
 use crate::{
     Case, cases,
+    dewar::Call,
     stage::{Stage, Variant, held},
 };
 
@@ -22,6 +23,7 @@ pub(crate) const CASES: &[Case] = cases![
     executing_memory_of_another_domain,
     executing_by_the_header_of_another_program,
     signalling_a_group_that_changes,
+    reaching_members_of_a_group_that_have_entered_a_domain,
     reading_what_a_process_of_another_domain_leaves,
     meeting_another_domain_in_shared_memory,
     leading_another_domain_by_links,
@@ -110,11 +112,18 @@ fn changing_a_process_outside_by_a_number_that_is_its_by_then(stage: &Stage) {
     let mut outsider = std::process::Command::new(stage.program("outsider", "outsider"));
     outsider.arg(stage.work().join("number"));
     let mut outsider = stage.like(outsider).spawn().expect("start the one outside");
-    let attack = stage.command(stage.call(&profile), "reuse_number", &["outside"]).output();
+    // The kernel alone keeps signals inside elsewhere.
+    let unscoped = Call { unscoped: true, ..stage.call(&profile) };
+    let ways = [
+        ("outside", stage.call(&profile)),
+        ("outside_signal", unscoped),
+        ("outside_owner", unscoped),
+    ];
+    let attacks = ways.map(|(way, call)| stage.command(call, "reuse_number", &[way]).output());
     let ended = outsider.try_wait().expect("look");
     outsider.kill().expect("kill the one outside");
     outsider.wait().expect("its end");
-    held(&attack.expect("start `dewar`"));
+    attacks.into_iter().for_each(|attack| held(&attack.expect("start `dewar`")));
     assert_eq!(ended, None, "a process outside was changed");
 }
 
@@ -185,6 +194,20 @@ fn signalling_a_group_that_changes(stage: &Stage) {
     stage.program("work/narrow", "group_signal");
     let narrow = "[domains.narrow]\nexec = [\"${workspace}/narrow\"]";
     stage.holds(&stage.profile(narrow), "group_signal", &[]);
+}
+
+/// Of those who are asked about one by one, the first has time.
+fn reaching_members_of_a_group_that_have_entered_a_domain(stage: &Stage) {
+    stage.program("work/gate", "late_group");
+    stage.program("work/vault", "late_group");
+    let profile = stage.profile(
+        "[domains.gate]\nexec = [\"${workspace}/gate\"]\n\
+         [domains.vault]\nexec = [\"${workspace}/vault\"]\nfrom = [\"gate\"]",
+    );
+    for way in ["kill", "prio"] {
+        let attack = stage.command(stage.call(&profile), "late_group", &[way]).output();
+        held(&attack.expect("start `dewar`"));
+    }
 }
 
 fn reading_what_a_process_of_another_domain_leaves(stage: &Stage) {

@@ -15,6 +15,7 @@ use std::{
 pub(crate) const CASES: &[Case] = cases![
     reaching_processes_outside,
     signalling_a_group_outside,
+    signalling_by_a_descriptor_that_is_anothers_by_then,
     reaching_the_group_that_dewar_is_in,
     reaching_what_was_started_before_by_the_process_that_is_dewar_now,
     outliving_a_run_whose_group_is_killed,
@@ -43,6 +44,15 @@ fn signalling_a_group_outside(stage: &Stage) {
     outside.wait().expect("wait for `sleep`");
     held(&attack.expect("start `dewar`"));
     assert!(!was_killed, "the attack has killed a group outside");
+}
+
+/// Where the kernel does not keep signals inside, either.
+fn signalling_by_a_descriptor_that_is_anothers_by_then(stage: &Stage) {
+    let call = Call { unscoped: true, degraded: true, ..stage.call("workspace") };
+    let attack = stage.command(call, "swap_descriptor", &[]);
+    let mut outside = Command::new(stage.program("outside", "swap_descriptor"));
+    outside.arg("outside").arg(attack.get_program()).args(attack.get_args());
+    held(&stage.like(outside).output().expect("start the one outside"));
 }
 
 /// By its number 0, which is of no PID namespace; where the kernel keeps signals inside and not.

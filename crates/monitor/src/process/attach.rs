@@ -14,6 +14,12 @@ use supervisor::{
     ptrace::{Event, Registers, Seized},
 };
 
+/// Whether a request of ptrace(2) begins to trace somebody. All others are about whom the caller
+/// traces already.
+pub(super) fn is_attach(request: i32) -> bool {
+    [libc::PTRACE_ATTACH, libc::PTRACE_SEIZE].contains(&request.cast_unsigned())
+}
+
 /// ptrace(2) that begins to trace `target`, as policy lets.
 pub(super) fn attach(asker: Asker<'_>, target: &Tracee) -> CallResult {
     let refusal = refusal(

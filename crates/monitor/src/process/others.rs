@@ -10,10 +10,10 @@ use flask::{AccessVector, Class, InitialSid, Sid, perm};
 use mediation::{
     cache::AccessRequest,
     call::{Answer, Asker, CallResult},
-    subject::{is_gone, subject_of, watch},
+    subject::{LabelGeneration, has_stayed, is_gone, label_generation, subject_of, watch},
     tracking::begin_tracking,
 };
-use proc::{Identity, path_of};
+use proc::Identity;
 use rustix::{
     fs::OFlags,
     io::{Errno, Result},
@@ -101,13 +101,17 @@ fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector
     Ok(())
 }
 
-/// Each process of a group, or of the sandbox, with a descriptor for it; every one must be one that
-/// `asker` may do this to.
-fn members(
-    asker: Asker<'_>,
-    group: Option<u32>,
-    requested: AccessVector,
-) -> Result<Vec<(u32, OwnedFd)>> {
+/// A process of a group, or of the sandbox.
+struct Member {
+    pid: u32,
+    inner: u32,
+    fd: OwnedFd,
+    /// For how long it has had the label that was asked about.
+    generation: Result<LabelGeneration>,
+}
+
+/// Each process of a group, or of the sandbox; every one must be one that `asker` may do this to.
+fn members(asker: Asker<'_>, group: Option<u32>, requested: AccessVector) -> Result<Vec<Member>> {
     let state = asker.state;
     let mut members = Vec::new();
     for pid in state.targets.tree.proc.pids()? {
@@ -124,9 +128,9 @@ fn members(
         if state.targets.tree.is_inside(pid)
             && group.is_none_or(|group| group_of(asker, pid) == Some(group))
         {
-            let inner = member.inner_pid;
+            let (inner, generation) = (member.inner_pid, label_generation(state, pid));
             ask(asker, subject_of(asker, pid)?, requested, &|| format!("process {inner}"))?;
-            members.push((pid, fd));
+            members.push(Member { pid, inner, fd, generation });
         }
     }
     Ok(members)
@@ -139,44 +143,40 @@ fn send_to_members(asker: Asker<'_>, group: Option<u32>, signal: i32) -> CallRes
     let own = asker.caller.identity()?.pid;
     let mut members = members(asker, group, of_signal(signal))?;
     if group.is_none() {
-        members.retain(|(pid, _)| *pid != own);
+        members.retain(|member| member.pid != own);
     }
     if members.is_empty() {
         return Err(Errno::SRCH);
     }
-    for (_, process) in &members {
-        match thread::signal(process.as_fd(), signal) {
+    let mut answer = Ok(Answer::Return(0));
+    for member in &members {
+        match signal_member(asker, member, signal) {
             // One that has ended meanwhile has been signalled too late.
             Ok(()) | Err(Errno::SRCH) => {}
-            Err(error) => return Err(error),
+            Err(error) => answer = Err(error),
         }
     }
-    Ok(Answer::Return(0))
+    answer
+}
+
+/// Signals one that was asked about. While others were, it may have entered another domain.
+fn signal_member(asker: Asker<'_>, member: &Member, signal: i32) -> Result<()> {
+    let &Member { pid, inner, ref fd, generation } = member;
+    let stays = match generation {
+        Ok(generation) => has_stayed(asker.state, pid, generation),
+        Err(error) => is_gone(error),
+    };
+    if !stays {
+        let object = || format!("process {inner}");
+        let allow = || ask(asker, subject_of(asker, pid)?, of_signal(signal), &object);
+        send::decide(asker, pid, allow)?;
+    }
+    thread::signal(fd.as_fd(), signal)
 }
 
 /// The process group of a process, as the sandbox numbers it.
 fn group_of(asker: Asker<'_>, pid: u32) -> Option<u32> {
     asker.state.targets.tree.proc.status(pid).ok()?.inner_group()
-}
-
-/// The process behind a PID descriptor of the caller, by its PID in the sandbox.
-fn behind_pidfd(asker: Asker<'_>, fd: i32) -> Result<u32> {
-    let info = asker.state.targets.tree.proc.descriptor(asker.caller.call.tid, fd);
-    match asker.caller.certain(info.map_err(|_| Errno::BADF))?.process() {
-        Some(pid) => pid.ok_or(Errno::SRCH),
-        None => behind_directory(asker, fd),
-    }
-}
-
-/// The process behind a descriptor of its directory in `/proc`, which counts as one of it.
-fn behind_directory(asker: Asker<'_>, fd: i32) -> Result<u32> {
-    let directory = asker.caller.file(fd)?;
-    if !asker.state.targets.tree.is_proc(directory.as_fd())? {
-        return Err(Errno::BADF);
-    }
-    let path = path_of(&asker.state.targets.tree, &directory)?;
-    let name = path.strip_prefix("/proc").map_err(|_| Errno::BADF)?;
-    name.to_str().and_then(|name| name.parse().ok()).ok_or(Errno::BADF)
 }
 
 fn of_signal(signal: i32) -> AccessVector {
@@ -221,7 +221,7 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
         Sysno::pidfd_send_signal if asker.is_inside() => return Err(Errno::NOSYS),
         // To a group or a session: there is a call for that.
         Sysno::pidfd_send_signal if int(3) != 0 => return Err(Errno::INVAL),
-        Sysno::pidfd_send_signal => (Targets::One(behind_pidfd(asker, int(0))?), int(1)),
+        Sysno::pidfd_send_signal => (Targets::One(send::behind_pidfd(asker, int(0))?), int(1)),
         _ => (one(0)?, 0),
     };
     let group = match targets {
@@ -236,10 +236,20 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
     if let Targets::One(pid) = targets
         && send::is_by_monitor(asker, own, pid)
     {
-        let recipient = send::Recipient::of(asker)?;
-        let pid = recipient.as_ref().map_or(pid, |it| it.pid);
-        allow_one(asker, own, pid, of_signal(signal))?;
-        return recipient.map_or(Ok(Answer::Continue), |it| it.signal(asker, own, signal));
+        let recipient = send::Recipient::of(asker, own)?;
+        if recipient.as_ref().is_some_and(|it| !it.is_inside) {
+            // Nothing keeps the monitor from signalling those; the kernel says whether the caller
+            // may.
+            ask(asker, InitialSid::Kernel.into(), of_signal(signal), &|| format!("process {pid}"))?;
+            return Ok(Answer::Continue);
+        }
+        let Some(recipient) = recipient else {
+            allow_one(asker, own, pid, of_signal(signal))?;
+            return Ok(Answer::Continue);
+        };
+        let allow = || allow_one(asker, own, recipient.inner, of_signal(signal));
+        send::decide(asker, recipient.pid, allow)?;
+        return recipient.signal(asker, own, signal);
     }
     if let Targets::One(pid) = targets
         && send::ends_or_stops(asker, own, pid, signal)
@@ -251,8 +261,7 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
     }
     allow(asker, &targets, of_signal(signal))?;
     // PID and signal came in registers. A PID in a namespace of its own keeps its owner for longer
-    // than a call waits, and the kernel itself (PID namespace, Landlock scope) lets no signal out
-    // of the sandbox.
+    // than a call waits, and the kernel lets no signal out of the namespace.
     Ok(Answer::Continue)
 }
 
@@ -270,8 +279,14 @@ pub(super) fn own(asker: Asker<'_>) -> CallResult {
         pid => Targets::One(pid.unsigned_abs()),
     };
     let many = !asker.state.subjects.cannot_differ_yet();
-    if many || (owner < 0 && !keeps_to_itself(asker, &targets)) {
-        // An owner may enter another domain, and others may join its group.
+    let own = asker.caller.identity()?;
+    let keeps = match targets {
+        Targets::One(pid) => own.pid != own.inner_pid || send::is_of(own, pid),
+        _ => keeps_to_itself(asker, &targets),
+    };
+    if many || !keeps {
+        // An owner may enter another domain, others may join its group, and a number of the
+        // machine's come to a process outside before the call is made.
         return Err(refuse(asker, Reach::Owner));
     }
     allow(
@@ -311,7 +326,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
             ask(tracer, asker.ssid, ptrace, &|| "its child".to_owned())?;
             watch(asker.state, pid)?;
         }
-        Sysno::ptrace if is_attach(int(0)) && many => {
+        Sysno::ptrace if attach::is_attach(int(0)) && many => {
             let target = attach::Tracee::of(asker, int(1));
             allow(asker, &one(1)?, ptrace)?;
             return attach::attach(asker, &target?);
@@ -329,21 +344,18 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
         }
         // The descriptor may stand for another process by the time that the kernel looks.
         Sysno::pidfd_getfd if many => return Err(refuse(asker, Reach::Pidfd)),
-        Sysno::pidfd_getfd => allow(asker, &Targets::One(behind_pidfd(asker, int(0))?), ptrace)?,
+        Sysno::pidfd_getfd => {
+            allow(asker, &Targets::One(send::behind_pidfd(asker, int(0))?), ptrace)?;
+        }
         _ => allow(asker, &one(0)?, ptrace)?,
     }
     // As for signals; Landlock refuses every process outside the sandbox.
     Ok(Answer::Continue)
 }
 
-/// Whether a request of ptrace(2) begins to trace somebody. All others are about whom the caller
-/// traces already.
-fn is_attach(request: i32) -> bool {
-    [libc::PTRACE_ATTACH, libc::PTRACE_SEIZE].contains(&request.cast_unsigned())
-}
-
 pub(super) fn tune(asker: Asker<'_>) -> CallResult {
     let int = |n| asker.caller.int(n);
+    let many = !asker.state.subjects.cannot_differ_yet();
     let (pid, requested) = match asker.number {
         Sysno::prlimit64 => (int(0), perm::process::SETRLIMIT),
         // `which` says that `who` is a process, or else a group or a user.
@@ -366,6 +378,9 @@ pub(super) fn tune(asker: Asker<'_>) -> CallResult {
             let is_outside = || group_of(asker, own.pid).is_none_or(|group| group == 0);
             if (int(0), int(1)) == (group, 0) && is_outside() {
                 return Err(refuse(asker, Reach::OwnGroup));
+            }
+            if many {
+                return Err(refuse(asker, Reach::Members));
             }
             allow(asker, &Targets::All, perm::process::SETSCHED)?;
             return Ok(Answer::Continue);

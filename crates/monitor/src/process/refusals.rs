@@ -15,6 +15,8 @@ pub(super) enum Reach {
     OwnGroup,
     /// All of a group or of a user, on the machine.
     Machine,
+    /// The same, in the run.
+    Members,
 }
 
 /// Refuses, on record.
@@ -35,6 +37,11 @@ pub(super) fn refuse(asker: Asker<'_>, reach: Reach) -> Errno {
             "its process group, in which Dewar is, and whatever its caller started beside it",
             "the kernel would change those outside of the run, too",
             "name processes one by one, or make a group of its own first: setpgid(0, 0)",
+        ),
+        Reach::Members => (
+            "the processes of a group or of a user",
+            "in a run with several domains one of them may enter another domain by the time that the kernel looks",
+            "name processes one by one",
         ),
         Reach::Machine => (
             "the processes of a group or of a user",

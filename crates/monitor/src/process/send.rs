@@ -1,15 +1,16 @@
-//! Signalling one process or thread by its number, where there are several domains.
+//! Signalling one process or thread, where there are several domains, or PIDs are the machine's.
 //!
 //! A caller can make its call late (`SCHED_IDLE`). By then the process may have entered another
-//! domain, or, where the run has no numbers of its own, the number be another process's. So the
-//! monitor signals whom it has asked about, by a descriptor, and says who has signalled. With
-//! numbers of its own, a run has only what nobody can handle sent so: it looks as ever.
+//! domain, or, where the run has no numbers of its own, the number be another process's; and
+//! another thread may have put another descriptor in the place of a PID descriptor. So the monitor
+//! signals whom it has asked about, by a descriptor, and says who has signalled. With numbers of
+//! its own, a run has only what nobody can handle sent so: it looks as ever.
 
 use mediation::{
     call::{Answer, Asker, CallResult},
     subject::{has_stayed, label_generation},
 };
-use proc::Identity;
+use proc::{Identity, path_of};
 use rustix::{
     io::{Errno, Result},
     process::{Pid, PidfdFlags, pidfd_open},
@@ -27,22 +28,28 @@ const LOOKS: u32 = 1000;
 /// Whether a signal to `pid` is for [`Recipient`]: no number of the caller's own comes to another
 /// process while it makes a call.
 pub(super) fn is_by_monitor(asker: Asker<'_>, own: &Identity, pid: u32) -> bool {
-    own.pid == own.inner_pid && is_of_another(asker, own, pid)
+    let has_own_pids = own.pid != own.inner_pid;
+    match asker.number {
+        // Through this nobody is signalled.
+        Sysno::pidfd_open => false,
+        // What it leads to may be another by then, whoever that was.
+        Sysno::pidfd_send_signal => !has_own_pids || !asker.state.subjects.cannot_differ_yet(),
+        _ => !has_own_pids && !is_of(own, pid),
+    }
 }
 
 /// Whether a signal to `pid` is for [`end_or_stop`].
 pub(super) fn ends_or_stops(asker: Asker<'_>, own: &Identity, pid: u32, signal: i32) -> bool {
     [libc::SIGKILL, libc::SIGSTOP].contains(&signal)
         && own.pid != own.inner_pid
-        && is_of_another(asker, own, pid)
+        && !matches!(asker.number, Sysno::pidfd_open | Sysno::pidfd_send_signal)
+        && !is_of(own, pid)
+        && !asker.state.subjects.cannot_differ_yet()
 }
 
-/// Whether a call that names its target by number signals another process, of which there may be
-/// some of other domains.
-fn is_of_another(asker: Asker<'_>, own: &Identity, pid: u32) -> bool {
-    let is_own = pid == own.inner_pid || pid == own.inner_tid;
-    let signals = !matches!(asker.number, Sysno::pidfd_open | Sysno::pidfd_send_signal);
-    signals && !is_own && !asker.state.subjects.cannot_differ_yet()
+/// Whether a number is the caller's own.
+pub(super) fn is_of(own: &Identity, number: u32) -> bool {
+    number == own.inner_pid || number == own.inner_tid
 }
 
 /// Sends SIGKILL or SIGSTOP, which concern whole processes, to the process of `thread`, or that is
@@ -66,20 +73,7 @@ pub(super) fn end_or_stop(
         // What is said of those outside, it says.
         _ => return allow().and(Err(Errno::SRCH)),
     };
-    let mut is_decided = false;
-    for _ in 0..LOOKS {
-        let before = label_generation(state, found);
-        allow()?;
-        // Who has no label any more has ended.
-        is_decided = before.is_err() || before.is_ok_and(|it| has_stayed(state, found, it));
-        if is_decided {
-            break;
-        }
-        std::thread::sleep(PAUSE);
-    }
-    if !is_decided {
-        return Err(Errno::PERM);
-    }
+    decide(asker, found, allow)?;
     if asker.same_ids().is_err() {
         // The kernel says whether it may.
         return Ok(Answer::Continue);
@@ -88,12 +82,52 @@ pub(super) fn end_or_stop(
     Ok(Answer::Return(0))
 }
 
-/// Whom kill(2), tkill(2), tgkill(2), rt_sigqueueinfo(2) or rt_tgsigqueueinfo(2) is for.
+/// The process behind a PID descriptor of the caller, by its PID in the sandbox.
+pub(super) fn behind_pidfd(asker: Asker<'_>, fd: i32) -> Result<u32> {
+    let info = asker.state.targets.tree.proc.descriptor(asker.caller.call.tid, fd);
+    match asker.caller.certain(info.map_err(|_| Errno::BADF))?.process() {
+        Some(pid) => pid.ok_or(Errno::SRCH),
+        None => behind_directory(asker, fd),
+    }
+}
+
+/// The process behind a descriptor of its directory in `/proc`, which counts as one of it.
+fn behind_directory(asker: Asker<'_>, fd: i32) -> Result<u32> {
+    let directory = asker.caller.file(fd)?;
+    if !asker.state.targets.tree.is_proc(directory.as_fd())? {
+        return Err(Errno::BADF);
+    }
+    let path = path_of(&asker.state.targets.tree, &directory)?;
+    let name = path.strip_prefix("/proc").map_err(|_| Errno::BADF)?;
+    name.to_str().and_then(|name| name.parse().ok()).ok_or(Errno::BADF)
+}
+
+/// Has `allow` ask about process `pid` as long as that enters domains meanwhile.
+pub(super) fn decide(asker: Asker<'_>, pid: u32, allow: impl Fn() -> Result<()>) -> Result<()> {
+    for _ in 0..LOOKS {
+        let before = label_generation(asker.state, pid);
+        allow()?;
+        // Who has no label any more has ended.
+        if before.is_err() || before.is_ok_and(|it| has_stayed(asker.state, pid, it)) {
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Err(Errno::PERM)
+}
+
+/// Whom kill(2), tkill(2), tgkill(2), rt_sigqueueinfo(2), rt_tgsigqueueinfo(2) or
+/// pidfd_send_signal(2) is for.
 pub(super) struct Recipient {
     /// Of its process or thread.
     fd: OwnedFd,
-    /// Its process, in the sandbox's numbers too: it has none of its own.
+    /// Its process.
     pub(super) pid: u32,
+    /// The same, by its PID in the sandbox.
+    pub(super) inner: u32,
+    /// Whether that belongs to the sandbox. Asked before the kernel is left to it: who has ended
+    /// is not inside any more.
+    pub(super) is_inside: bool,
     /// Which argument is the address of a siginfo.
     info: Option<usize>,
 }
@@ -101,7 +135,10 @@ pub(super) struct Recipient {
 impl Recipient {
     /// `None` where only the number says who it is: a thread before Linux 6.9, where there are only
     /// descriptors of processes.
-    pub(super) fn of(asker: Asker<'_>) -> Result<Option<Self>> {
+    pub(super) fn of(asker: Asker<'_>, own: &Identity) -> Result<Option<Self>> {
+        if asker.number == Sysno::pidfd_send_signal {
+            return Self::behind(asker, own).map(Some);
+        }
         let int = |n| asker.caller.int(n);
         let (thread, info) = match asker.number {
             Sysno::tkill => (Some(int(0)), None),
@@ -133,20 +170,44 @@ impl Recipient {
         if names_process && int(0) != pid.cast_signed() {
             return Err(Errno::SRCH);
         }
-        Ok(Some(Self { fd, pid, info }))
+        Self::new(asker, fd, pid, info).map(Some)
+    }
+
+    /// Whom a PID descriptor of the caller stands for, by a descriptor of the monitor's own.
+    fn behind(asker: Asker<'_>, own: &Identity) -> Result<Self> {
+        let of_caller = || behind_pidfd(asker, asker.caller.int(0));
+        let inner = of_caller()?;
+        let outer = asker.state.targets.tree.outer_pid(inner, own)?;
+        let fd = match pidfd_open(number(outer)?, PidfdFlags::empty()) {
+            Err(Errno::INVAL | Errno::NOENT) => pidfd_open(number(outer)?, PIDFD_THREAD)?,
+            fd => fd?,
+        };
+        // Else that one has ended, and another has got the number.
+        if of_caller()? != inner {
+            return Err(Errno::SRCH);
+        }
+        let pid = asker.state.targets.tree.proc.identity(outer).map_err(|_| Errno::SRCH)?.pid;
+        Self::new(asker, fd, pid, (asker.caller.call.args[2] != 0).then_some(2))
+    }
+
+    fn new(asker: Asker<'_>, fd: OwnedFd, pid: u32, info: Option<usize>) -> Result<Self> {
+        let tree = &asker.state.targets.tree;
+        let is_inside = tree.is_inside(pid);
+        let inner = tree.proc.identity(pid).map_err(|_| Errno::SRCH)?.inner_pid;
+        Ok(Self { fd, pid, inner, is_inside, info })
     }
 
     /// Signals it for `asker`, who may.
     pub(super) fn signal(&self, asker: Asker<'_>, own: &Identity, signal: i32) -> CallResult {
-        if !asker.state.targets.tree.is_inside(self.pid) {
-            // Nothing keeps the monitor from signalling those; the kernel says whether the caller
-            // may.
-            return Ok(Answer::Continue);
-        }
         asker.same_ids()?;
         let info = match self.info {
             Some(n) => {
-                SignalInfo::of_caller(asker.caller.bytes(asker.caller.call.args[n])?, signal)
+                let told: [u8; 128] = asker.caller.bytes(asker.caller.call.args[n])?;
+                let by_pidfd = asker.number == Sysno::pidfd_send_signal;
+                if by_pidfd && told[..4] != signal.to_ne_bytes() {
+                    return Err(Errno::INVAL);
+                }
+                SignalInfo::of_caller(told, signal)
             }
             None => SignalInfo::queued(signal, own.pid, user(asker)?),
         };
