@@ -251,7 +251,7 @@ say(pass_on)",
             assert_eq!(ran.out(), "b'hello'\n", "{}", ran.err());
         } else {
             assert_eq!(ran.out(), "EPERM\n", "{}", ran.err());
-            assert!(explained(stage).contains("may not mq_open"), "{}", explained(stage));
+            assert!(explained(stage).contains("may not call mq_open"), "{}", explained(stage));
         }
     }
 }
