@@ -84,3 +84,23 @@ socket.create_connection(s.getsockname()); print('connected')";
         assert_eq!((said.status, &*said.out), (0, "connected\n"), "{decides}: {}", said.err);
     }
 }
+
+/// A run that goes on there, or the owner, could exchange what lies in the working directory.
+#[test]
+fn what_is_measured_natively_is_started_by_the_program_itself() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let command = "readlink /proc/$PPID/exe >> exes";
+    let words = ["bench", "run", "--rounds", "2", "--budget", "1", "--", "sh", "-c", command];
+    let said = dewar_in(dir.path(), &words);
+    assert_eq!(said.status, 0, "{}", said.err);
+    let exes = fs::read_to_string(dir.path().join("exes")).expect("it was started");
+    let itself = |line: &str| line.ends_with("/dewar-bench") && !line.contains("/.dewar-bench-");
+    assert!(exes.lines().any(itself), "{exes}");
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("NOT TESTED: a directory of another user, as this is not root");
+    }
+    std::os::unix::fs::chown(dir.path(), Some(1), Some(1)).expect("give it away");
+    let said = dewar_in(dir.path(), &words);
+    assert_eq!(said.status, 125, "{}", said.err);
+    assert!(said.err.contains("another user's"), "{}", said.err);
+}

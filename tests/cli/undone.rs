@@ -4,7 +4,8 @@ use crate::{
     learn,
     trust::{Home, READ_THEM},
 };
-use std::fs;
+use rustix::fs::inotify;
+use std::{collections::BTreeSet, fs, mem::MaybeUninit, path::Path};
 
 /// Has a denial allowed in a directory beside the others, by a profile of its own.
 fn allow_in(home: &Home, directory: &str) {
@@ -107,4 +108,43 @@ fn what_dewar_itself_has_written_or_taken_back_is_changed_further() {
     assert_eq!(said.status, 0, "{}", said.err);
     allow();
     assert!(fs::read_to_string(home.work().join("mine.toml")).unwrap().contains("two.txt"));
+}
+
+/// The names that come to be in `directory` while `act` is done.
+fn names_made(directory: &Path, act: impl FnOnce()) -> BTreeSet<String> {
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    let made = inotify::WatchFlags::CREATE | inotify::WatchFlags::MOVED_TO;
+    inotify::add_watch(&watch, directory, made).unwrap();
+    act();
+    let mut room = [MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(&watch, &mut room);
+    let mut names = BTreeSet::new();
+    while let Ok(event) = events.next() {
+        names.insert(event.file_name().unwrap().to_string_lossy().into_owned());
+    }
+    names
+}
+
+/// What lies beside a profile, a run that goes on can open, and write once it is the profile.
+#[test]
+fn a_profile_is_replaced_by_nothing_that_has_lain_beside_it() {
+    // The second on another file system than what Dewar keeps.
+    for (place, want) in [("/var/tmp", &["own.toml"][..]), ("/dev/shm", &[])] {
+        let home = Home::new();
+        let directory = tempfile::tempdir_in(place).unwrap();
+        let profile = directory.path().join("own.toml");
+        let name = profile.to_str().unwrap();
+        fs::write(&profile, "extends = \"workspace\" # mine\n").unwrap();
+        home.say(&["run", "--no-daemon", "-p", name, "--", "sh", "-c", READ_THEM]);
+        let made = names_made(directory.path(), || {
+            for words in
+                [&["allow", "1", "--write", name][..], &["allow", "--undo", "--write", name]]
+            {
+                let said = home.say(words);
+                assert_eq!(said.status, 0, "{words:?}: {}{}", said.out, said.err);
+            }
+        });
+        assert_eq!(made, want.iter().map(|it| (*it).to_owned()).collect(), "{place}");
+        assert_eq!(fs::read_to_string(&profile).unwrap(), "extends = \"workspace\" # mine\n");
+    }
 }

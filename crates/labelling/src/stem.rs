@@ -62,7 +62,7 @@ fn stem_and_slashes(regex: &str) -> (String, Vec<(usize, usize)>) {
     (stem, slashes)
 }
 
-/// The length of the literal part of a regular expression counts where two match.
+/// The literal part alone: of two rules that match, the one with the longer counts.
 pub(crate) fn stem(regex: &str) -> String {
     stem_and_slashes(regex).0
 }

@@ -163,9 +163,9 @@ pub(super) fn replace(path: &Path, text: &str, before: Option<&str>) -> anyhow::
     };
     let put = match (put, before) {
         (Ok(put), _) => put,
-        (Err(error), Some(_)) if error.error.kind() == ErrorKind::CrossesDevices => {
+        (Err(error), Some(before)) if error.error.kind() == ErrorKind::CrossesDevices => {
             is_as_before()?;
-            written_over(&place, text)?
+            written_over(&place, text, before)?
         }
         // Where there was none, a run that may write there can also change what is there now.
         (Err(error), None) if error.error.kind() == ErrorKind::CrossesDevices => {
@@ -176,15 +176,22 @@ pub(super) fn replace(path: &Path, text: &str, before: Option<&str>) -> anyhow::
     Ok(FileState::of(&put.metadata()?))
 }
 
-/// The file at `place` with another text, and nothing between the two: it is written at once.
-fn written_over(place: &Path, text: &str) -> anyhow::Result<fs::File> {
+/// The file at `place` with `text` instead of `before`, written at once; as before if that fails.
+fn written_over(place: &Path, text: &str, before: &str) -> anyhow::Result<fs::File> {
     let file = fs::File::from(rustix::fs::open(
         place,
         OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
         Mode::empty(),
     )?);
-    file.write_all_at(text.as_bytes(), 0)?;
-    file.set_len(text.len() as u64)?;
-    file.sync_all()?;
+    let fill = |text: &str| {
+        file.write_all_at(text.as_bytes(), 0)?;
+        file.set_len(text.len() as u64)?;
+        file.sync_all()
+    };
+    if let Err(error) = fill(text) {
+        // What held it before has room for it again.
+        fill(before).with_context(|| format!("it is damaged, as there was: {error}"))?;
+        return Err(error.into());
+    }
     Ok(file)
 }
