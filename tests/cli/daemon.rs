@@ -193,14 +193,11 @@ fn a_boolean_changes_what_a_running_command_may_do_also_after_the_daemon_was_kil
     };
     now("yes");
     let off = stage.say(&["policy", "set", "last", "gate=off"]);
-    assert!(
-        off.out.contains("policy state 2: complete") && off.out.contains("applied"),
-        "{}{}",
-        off.out,
-        off.err
-    );
+    let complete = off.out.contains("policy state 2: complete") && off.out.contains("applied");
+    assert!(complete, "{}{}", off.out, off.err);
     assert_eq!(off.status, Some(0));
     now("no");
+    assert!(stage.say(&["policy", "history", "last"]).out.contains("dewar policy set"));
     // Another policy, compiled from the profile and what was revoked: the boolean is not part of
     // either.
     let revoked = stage.say(&["revoke", "last", "--file", "${workspace}/nothing-there"]);

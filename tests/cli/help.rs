@@ -75,6 +75,8 @@ fn what_a_term_means_stays_beside_it_on_a_terminal_of_80_columns() {
             let fits = width <= 80 || !line.trim_start().contains(' ');
             assert!(fits, "dewar {}: {width} columns: {line}", command.join(" "));
         }
+        let usage = text.lines().find(|line| line.starts_with("Usage: ")).unwrap_or_default();
+        assert!(usage.chars().count() <= 80, "{usage}");
     }
     let policy = help(&["run".into()], "80");
     let examples = policy.lines().skip_while(|line| *line != "Examples:").skip(1);

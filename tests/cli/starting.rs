@@ -123,7 +123,7 @@ fn words_for_a_shell_and_programs_in_the_place_of_commands_are_answered_with_wha
     for (word, want) in [
         (
             "make -j2",
-            "no directory of PATH has it; it is one word; without the quotes: `dewar run -- make -j2`",
+            "no directory of PATH has it in this run; it is one word; without the quotes: `dewar run -- make -j2`",
         ),
         ("cd", "`dewar run -- sh -c 'cd …'`"),
         ("FOO=1", "`dewar run -- env FOO=1 …`"),

@@ -40,6 +40,27 @@ fn what_has_to_be_named_is_told_as_a_command_that_allows_it() {
     }
 }
 
+#[test]
+fn what_lies_in_a_directory_that_could_not_be_made_is_allowed_by_its_name() {
+    let home = Home::new();
+    let place = home.path().join(".config");
+    fs::remove_dir_all(&place).unwrap();
+    let command =
+        ["sh", "-c", "mkdir ~/.config; mkdir ~/.config/mine && echo x > ~/.config/mine/set"];
+    assert_ne!(run(&home, &PLAIN, &command).status, 0);
+    let said = home.say(&["explain"]);
+    let told = format!("`dewar allow {}/NAME`", place.display());
+    assert!(said.out.contains(&told), "{}", said.out);
+    let named = place.join("mine").display().to_string();
+    let said = home.say(&["allow", &named, "--write", "own.toml"]);
+    let line = "files.write = [\"${home}/.config/mine/\"]";
+    assert!(said.status == 0 && said.out.contains(line), "{}{}", said.out, said.err);
+    let command = ["sh", "-c", "mkdir -p ~/.config/mine && echo x > ~/.config/mine/set"];
+    assert_eq!(run(&home, &OWN, &command).status, 0);
+    // Nothing beside it.
+    assert_ne!(run(&home, &OWN, &["sh", "-c", "mkdir ~/.config/other"]).status, 0);
+}
+
 /// Shells are told there to export tokens: only who names it by himself means it.
 #[test]
 fn a_secret_directory_is_granted_to_whom_names_it_and_not_told() {

@@ -1,5 +1,5 @@
-//! What a command did, in short: what it was granted to write, remove, execute and connect to, each
-//! object once.
+//! What a command did, in short: what it was granted to write, remove, execute, connect and bind
+//! to, each object once.
 //!
 //! An object manager notes it where it grants. So what the kernel does alone leaves nothing here:
 //! reading, and in mode `fast` whatever the envelope is exact about.
@@ -29,6 +29,8 @@ pub enum Kind {
     Executed,
     /// An endpoint or a unix socket was connected or sent to.
     Contacted,
+    /// A socket was bound to an endpoint.
+    Bound,
 }
 
 /// What was done with one object.
@@ -78,8 +80,10 @@ impl Kind {
                     some_of(writes).then_some(Self::Wrote)
                 }
             }
+            Class::Endpoint if some_of(perm::endpoint::NAME_BIND) => Some(Self::Bound),
             Class::Endpoint => some_of(perm::endpoint::NAME_CONNECT | perm::endpoint::SENDTO)
                 .then_some(Self::Contacted),
+            Class::TcpSocket => some_of(perm::tcp_socket::LOOPBACK_BIND).then_some(Self::Bound),
             Class::UnixStreamSocket => {
                 some_of(perm::unix_stream_socket::CONNECTTO).then_some(Self::Contacted)
             }
@@ -151,6 +155,17 @@ mod tests {
         assert_eq!((all.len(), more.as_slice()), (MOST + 1, &[(Kind::Wrote, 7)][..]));
         let first = all.iter().find(|deed| deed.object == "0").unwrap();
         assert_eq!((first.count, first.comm.as_str()), (2, "cc"));
+    }
+
+    #[test]
+    fn what_a_server_is_bound_to_is_kept_apart_from_whom_it_asks() {
+        for (class, requested, kind) in [
+            (Class::Endpoint, perm::endpoint::NAME_BIND, Kind::Bound),
+            (Class::TcpSocket, perm::tcp_socket::LOOPBACK_BIND, Kind::Bound),
+            (Class::Endpoint, perm::endpoint::NAME_CONNECT, Kind::Contacted),
+        ] {
+            assert_eq!(Kind::of(Sysno::bind, class, requested), Some(kind));
+        }
     }
 
     #[test]

@@ -13,6 +13,10 @@ use std::{
 const LACKS_DESCRIPTORS: &str = "Dewar holds descriptors for the run (sockets with a name, terminals, opens that wait), and what is left \
     is for `dewar ps` and `dewar revoke`: calls failed (ENFILE). `ulimit -Hn` bounds them";
 
+/// The ports that the kernel draws from in a network of its own, for who asks for none in
+/// particular (`net.ipv4.ip_local_port_range`).
+const DRAWN: std::ops::RangeInclusive<u16> = 32_768..=60_999;
+
 /// What was seen that a program may have failed for.
 #[derive(Debug)]
 pub struct Remarks {
@@ -131,11 +135,14 @@ impl Remarks {
 }
 
 impl Seen {
-    /// Servers inside that nobody connected to.
+    /// Servers inside that nobody connected to, at ports that somebody outside can know.
     fn unreached(&self) -> impl Iterator<Item = String> {
         let is_full = self.reached.len() >= Remarks::MOST;
         let is_reached = |port: u16| self.reached.iter().any(|it| it.port() == port);
-        let servers = self.serving.iter().filter(move |at| !is_full && !is_reached(at.port()));
+        let servers = self
+            .serving
+            .iter()
+            .filter(move |at| !is_full && !DRAWN.contains(&at.port()) && !is_reached(at.port()));
         servers.map(|at| {
             format!(
                 "a server had port {} of a loopback that is the run's own, and nothing inside connected to it; \
@@ -161,7 +168,7 @@ impl Seen {
         let told = |port| {
             format!(
                 "nobody listens at port {port} of the run's own loopback, and a service of the machine does at its own: \
-                 `loopback`, added to the profile (`-p NAME+loopback`), reaches it"
+                 `loopback`, added to the profile (`-p NAME+loopback`; in a file: extends = \"NAME+loopback\"), reaches it"
             )
         };
         ports.into_iter().map(told).collect()
@@ -187,6 +194,7 @@ mod tests {
         for remarks in [&own, &shared] {
             remarks.serves(at("[::1]:8000"));
             remarks.serves(at("127.0.0.1:8001"));
+            remarks.serves(at("127.0.0.1:39629"));
             remarks.reaches(at("127.0.0.1:8001"));
             remarks.privileged(Path::new("/usr/bin/su"), "set-user-ID");
         }

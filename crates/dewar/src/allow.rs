@@ -1,5 +1,6 @@
 //! `dewar allow`: from denials of a run to a profile that grants them.
 
+mod chosen;
 mod given;
 mod told;
 
@@ -7,27 +8,21 @@ pub(crate) use given::{amendment, one_protocol};
 
 use crate::{
     control::{Run, RunArg},
-    entries::directory_of,
     failure::{Failed, Usage},
-    fitting::{Author, Fitting, ProfileFile, access, file_of, undo_allowed},
-    guarded::Guarded,
-    machine,
-    names::is_name_of,
+    fitting::{Author, Fitting, ProfileFile, file_of, undo_allowed},
     proposal::{Proposal, named_hosts, of_file},
-    run::{Denial, Journal, RunRecord, Unseen},
+    run::{Denial, Journal, RunRecord},
     shell::{self, quoted},
     so_far::so_far,
     trust,
 };
 use anyhow::bail;
+use chosen::{Wanted, below, chosen, wanted};
 use clap::Args;
 use cli::look;
 use learn::Edit;
 use monitor::visible;
-use std::{
-    fmt::Write as _,
-    path::{Path, PathBuf},
-};
+use std::{fmt::Write as _, path::PathBuf};
 use told::{by_name, shown, tell};
 
 const EXAMPLES: &str = "\
@@ -79,13 +74,6 @@ pub(crate) struct AllowArgs {
     undo: bool,
 }
 
-/// What the arguments name.
-struct Wanted {
-    run: Option<String>,
-    numbers: Vec<usize>,
-    objects: Vec<String>,
-}
-
 /// Carries out `dewar allow`.
 pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
     if args.undo {
@@ -101,8 +89,9 @@ pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
         Some(run) => so_far(run)?,
         None => Journal::find(wanted.run.as_deref())?,
     };
-    let unseen: Vec<Denial> =
+    let mut unseen: Vec<Denial> =
         record.unseen.iter().filter_map(|it| it.denial(&record.command)).collect();
+    unseen.extend(wanted.objects.iter().filter_map(|object| below(object, &record.denials)));
     let denials = chosen(args, &wanted, (&record, &unseen))?;
     let target = target(args, &record)?;
     let fitting = fitting(args, &record, target.as_ref())?;
@@ -129,116 +118,6 @@ pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
         (1, _) => bail!(Failed("one of them was not allowed".into())),
         (many, _) => bail!(Failed(format!("{many} of them were not allowed"))),
     }
-}
-
-fn wanted(args: &AllowArgs) -> anyhow::Result<Wanted> {
-    let mut wanted = Wanted { run: None, numbers: Vec::new(), objects: Vec::new() };
-    for (index, word) in args.what.iter().enumerate() {
-        if let Some((low, high)) = range(word) {
-            wanted.numbers.extend(low..=high);
-        } else if word.starts_with('.') && word.contains('/') {
-            wanted.objects.push(machine::real(Path::new(word)).display().to_string());
-        } else if word.starts_with(['/', '@']) || word.contains(':') {
-            wanted.objects.push(word.trim_end_matches('/').to_owned());
-        } else if index == 0 {
-            wanted.run = Some(word.clone());
-        } else {
-            bail!(Usage(format!(
-                "`{word}` is neither the number of a denial nor a path from the root; the run comes first"
-            )));
-        }
-    }
-    if wanted.numbers.is_empty() && wanted.objects.is_empty() && !args.all {
-        bail!(Usage(
-            "which denials? Name their numbers, as `dewar explain` tells them, or --all".into()
-        ));
-    }
-    Ok(wanted)
-}
-
-/// `3`, or `2-5`.
-fn range(word: &str) -> Option<(usize, usize)> {
-    // A run that is denied without end has large numbers, few of which are kept.
-    let number =
-        |text: &str| text.parse().ok().filter(|number: &usize| (1..10_000_000).contains(number));
-    let (low, high) = word.split_once('-').unwrap_or((word, word));
-    Some((number(low)?, number(high)?)).filter(|(low, high)| high.saturating_sub(*low) < 10_000)
-}
-
-fn chosen<'a>(
-    args: &AllowArgs,
-    wanted: &Wanted,
-    (record, unseen): (&'a RunRecord, &'a [Denial]),
-) -> anyhow::Result<Vec<&'a Denial>> {
-    let denials = &record.denials;
-    if denials.is_empty() && (!args.all && wanted.objects.is_empty() || unseen.is_empty()) {
-        let named = unseen.first().map(|it| {
-            format!("; `dewar allow {}` lets it see that", quoted(&visible(&it.record.object)))
-        });
-        let command = visible(&record.command.join(" "));
-        let told = named.unwrap_or_else(|| not_seen(record, &wanted.objects));
-        bail!(Usage(format!("`{command}` was denied nothing{told}")));
-    }
-    if args.all {
-        let outer = denials.iter().filter(|denial| !is_inside(denial));
-        // As the end of the run speaks of it.
-        let unseen = unseen.iter().filter(|_| record.likeliest().is_none());
-        return Ok(outer.chain(unseen).collect());
-    }
-    let mut chosen = Vec::new();
-    for number in &wanted.numbers {
-        let is_it = |(index, denial): &(usize, &Denial)| denial.number(*index) == *number;
-        let Some((_, denial)) = denials.iter().enumerate().find(is_it) else {
-            let more = if record.dropped > 0 || record.goes_on { ", or no more" } else { "" };
-            bail!(Usage(format!(
-                "there is no denial {number}{more}: `{}` has {}, which `dewar explain` tells",
-                visible(&record.command.join(" ")),
-                denials.len()
-            )));
-        };
-        chosen.push(denial);
-    }
-    let workspace = record.variables.as_ref().map(|it| &*it.workspace);
-    for object in &wanted.objects {
-        let before = chosen.len();
-        let is_meant = |denial: &&Denial| {
-            let access = access(&denial.record);
-            let directory = directory_of(&access).map(Path::to_string_lossy);
-            let guarded = Guarded::by_guard(&denial.record);
-            let whole = guarded.zip(workspace).and_then(|(it, workspace)| it.repository(workspace));
-            let is_it = |name: &str| is_name_of(Path::new(object), name);
-            is_it(&denial.record.object)
-                || directory.is_some_and(|name| is_it(&name))
-                || whole.is_some_and(is_it)
-        };
-        chosen.extend(denials.iter().chain(unseen).filter(is_meant));
-        if chosen.len() == before {
-            let told = not_seen(record, std::slice::from_ref(object));
-            bail!(Usage(format!("the run was not denied `{}`{told}", visible(object))));
-        }
-    }
-    if let Some(denial) = chosen.iter().find(|denial| is_inside(denial)) {
-        bail!(Usage(format!(
-            "`{}` was denied a run inside of the run, as {}: its profile is not the one of this run",
-            visible(&denial.record.object),
-            visible(flask::domain_of(&denial.record.scontext))
-        )));
-    }
-    Ok(chosen)
-}
-
-/// What is said of what the command names and does not see, of `objects` or of all.
-fn not_seen(record: &RunRecord, objects: &[String]) -> String {
-    let is_meant =
-        |it: &&Unseen| objects.is_empty() || objects.iter().any(|name| it.is_named(name));
-    let variables = record.variables.clone().unwrap_or_default();
-    let told = record.unseen.iter().find(is_meant).map(|it| it.told(&variables));
-    told.map_or(String::new(), |told| format!("; {told}"))
-}
-
-/// Whether it was denied to a run inside, whose own profile may be the reason.
-fn is_inside(denial: &Denial) -> bool {
-    flask::domain_of(&denial.record.scontext).contains('/')
 }
 
 /// The file that would be changed, if one is; never one that the run could have written.
@@ -318,14 +197,9 @@ fn change(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::screens::{record, screen};
-    use profile::Variables;
-    use std::path::Path;
-
-    fn arguments(what: &[&str]) -> AllowArgs {
-        AllowArgs {
+impl AllowArgs {
+    pub(super) fn naming(what: &[&str]) -> Self {
+        Self {
             what: what.iter().map(|word| (*word).to_owned()).collect(),
             all: what.len() == 1,
             write: None,
@@ -334,26 +208,14 @@ mod tests {
             undo: false,
         }
     }
+}
 
-    #[test]
-    fn a_number_stands_for_the_denial_that_has_it_and_for_no_other() {
-        let mut record = record();
-        record.denials.truncate(3);
-        for (denial, number) in record.denials.iter_mut().zip([1, 2, 2231]) {
-            denial.record.number = number;
-        }
-        let object = record.denials[2].record.object.clone();
-        let chosen = |number: &str| {
-            let args = arguments(&["ci", number]);
-            let chosen = chosen(&args, &wanted(&args)?, (&record, &[]));
-            chosen.map(|all| all.iter().map(|it| it.record.object.clone()).collect::<Vec<_>>())
-        };
-        assert_eq!(chosen("2231").unwrap(), [object]);
-        for gone in ["3", "2230", "2232", "4-2231"] {
-            let error = chosen(gone).unwrap_err().to_string();
-            assert!(error.contains("there is no denial"), "{gone}: {error}");
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screens::{record, screen};
+    use profile::Variables;
+    use std::path::Path;
 
     #[test]
     fn what_is_allowed_and_what_is_not_looks_as_reviewed() {
@@ -367,7 +229,7 @@ mod tests {
         let fitting = Fitting::extending("workspace", Path::new("/"), variables).unwrap();
         let denials: Vec<&Denial> = record.denials.iter().take(6).collect();
         let proposal = Proposal::of(&fitting, &denials, &[]).unwrap();
-        let args = arguments(&["nightly"]);
+        let args = AllowArgs::naming(&["nightly"]);
         let mut text = tell(&fitting, &proposal, &denials).unwrap();
         change(&args, (&record, None), &fitting, &proposal, &mut text).unwrap();
         screen("allow", |width| shown(&text, Some(width)));

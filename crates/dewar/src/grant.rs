@@ -28,7 +28,7 @@ which was made at its start, keeps part of it away; 2 for wrong use.";
 /// Takes back what `dewar revoke` with the same arguments did. Where nothing was revoked, gives
 /// what the profile neither grants nor denies nor hides.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = "dewar grant [OPTIONS] [RUN] <--file …|--net …|--unix …|--exec …|--all>")]
 pub(crate) struct GrantArgs {
     #[command(flatten)]
     run: RunArg,

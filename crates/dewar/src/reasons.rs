@@ -1,7 +1,7 @@
 //! Why no line is proposed for a denial.
 
 use crate::names::asks_for_names;
-use learn::{Need, Scope};
+use learn::{Need, Scope, What};
 use monitor::Record;
 use std::collections::BTreeSet;
 
@@ -52,10 +52,14 @@ pub(crate) fn refusal(need: &Need, scope: &Scope) -> String {
                 path.display()
             )
         }
-        Some(path) => format!(
-            "all of {} would be granted; name what is needed of it in a profile",
-            path.display()
-        ),
+        Some(path) => {
+            let path = path.display();
+            let how = match need.what {
+                What::Write(_) => format!("by `dewar allow {path}/NAME`, or in a profile"),
+                _ => "in a profile".to_owned(),
+            };
+            format!("all of {path} would be granted; name what is needed of it {how}")
+        }
         None => "no line of a profile can say it".into(),
     }
 }

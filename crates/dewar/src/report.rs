@@ -110,6 +110,7 @@ pub(crate) fn tell(
         (DeedKind::Wrote, "files written"),
         (DeedKind::Removed, "names removed"),
         (DeedKind::Contacted, "hosts and sockets contacted"),
+        (DeedKind::Bound, "addresses bound"),
     ] {
         tell_deeds(&mut text, record, (kind, title), most, width)?;
     }
@@ -183,7 +184,7 @@ fn tell_deeds(
         return Ok(());
     }
     writeln!(text, "\n{STRONG}{title}{STRONG:#} {FAINT}({}){FAINT:#}", deeds.len())?;
-    if deeds.len() <= most || kind == DeedKind::Contacted {
+    if deeds.len() <= most || matches!(kind, DeedKind::Contacted | DeedKind::Bound) {
         for deed in deeds.iter().take(most) {
             let times =
                 if deed.count > 1 { format!("  {} times", deed.count) } else { String::new() };

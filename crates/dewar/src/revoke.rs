@@ -32,7 +32,7 @@ changed; 2 for wrong use.";
 /// already: open descriptors, mappings, connections, calls under way. Prints a receipt: who held
 /// what, what was done about it, and how long that took.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, override_usage = "dewar revoke [OPTIONS] [RUN] <--file GLOB|--net HOST[:PORT]|--unix PATH|--exec GLOB|--all>")]
+#[command(after_help = EXAMPLES, override_usage = "dewar revoke [OPTIONS] [RUN] <--file …|--net …|--unix …|--exec …|--all>")]
 pub(crate) struct RevokeArgs {
     #[command(flatten)]
     run: RunArg,

@@ -39,12 +39,25 @@ const OWN: [&str; 5] = ["go/pkg", "go/bin", ".cargo/registry", ".cargo/git", ".n
 /// Those of the machine's services.
 const SYSTEM_SHELVES: [&str; 4] = ["/var/cache", "/var/lib", "/var/log", "/run"];
 
+/// The machine's directory for temporary files that last. What makes files there, and names none
+/// that is there, does as well with the run's own.
+const LASTING: &str = "/var/tmp";
+
 impl Scope {
+    /// Whether a right on this directory as a whole is about one of the run's own, which is empty.
+    pub(crate) fn is_private(&self, directory: &Path) -> bool {
+        let is_hidden = |it: &Path| it.starts_with(LASTING);
+        directory == Path::new(LASTING) && !is_hidden(&self.home) && !is_hidden(&self.workspace)
+    }
+
     /// The pattern for `path`, as text; `None` if it is a secret.
     #[must_use]
     pub fn pattern(&self, path: &Path, detail: Detail) -> Option<String> {
         if self.secrets.is_one(path) {
             return None;
+        }
+        if self.is_private(Path::new(LASTING)) && path.starts_with(LASTING) && !path.exists() {
+            return Some(LASTING.into());
         }
         if detail == Detail::Kind
             && let Some(own) = self.own_directory(path)

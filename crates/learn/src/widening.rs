@@ -31,7 +31,8 @@ pub fn widening(
 ) -> Widening {
     let mut found = Widening::default();
     let files = lines.iter().filter(|line| line.key.starts_with("files."));
-    let mut roots: Vec<PathBuf> = files.filter_map(|line| root(&line.value, scope)).collect();
+    let roots = files.filter_map(|line| root(&line.value, scope));
+    let mut roots: Vec<PathBuf> = roots.filter(|root| !scope.is_private(root)).collect();
     roots.sort();
     roots.dedup();
     let inner: Vec<PathBuf> = roots.clone();

@@ -53,10 +53,19 @@ enum Action {
     Query(query::QueryArgs),
     Av(decide::AvArgs),
     /// Ask which label a new object gets.
+    #[command(
+        override_usage = "dewar policy transition [OPTIONS] -f POLICY [SOURCE TARGET CLASS [NAME]]"
+    )]
     Transition(decide::LabelArgs),
     /// Ask which member of a polyinstantiated object a subject sees.
+    #[command(
+        override_usage = "dewar policy member [OPTIONS] -f POLICY [SOURCE TARGET CLASS [NAME]]"
+    )]
     Member(decide::LabelArgs),
     /// Ask which label an object is relabelled to.
+    #[command(
+        override_usage = "dewar policy change [OPTIONS] -f POLICY [SOURCE TARGET CLASS [NAME]]"
+    )]
     Change(decide::LabelArgs),
     Env(env::EnvArgs),
     Diff(diff::DiffArgs),

@@ -18,11 +18,12 @@ const MOST_ROWS: usize = 500;
 /// Marks in one lane of the timeline.
 const MOST_MARKS: usize = 600;
 
-const KINDS: [(DeedKind, &str); 4] = [
+const KINDS: [(DeedKind, &str); 5] = [
     (DeedKind::Executed, "Programs executed"),
     (DeedKind::Wrote, "Files written"),
     (DeedKind::Removed, "Names removed"),
     (DeedKind::Contacted, "Hosts and sockets contacted"),
+    (DeedKind::Bound, "Addresses bound"),
 ];
 
 /// The page.
@@ -128,10 +129,10 @@ fn timeline(record: &RunRecord) -> Markup {
     if marks.is_empty() || !begin.is_finite() {
         return html! { p class="soft" { "Nothing with a time is on record." } };
     }
-    let lanes: Vec<&str> = ["executed", "wrote", "removed", "contacted", "denied", "changed"]
-        .into_iter()
-        .filter(|lane| marks.iter().any(|mark| mark.1 == *lane))
-        .collect();
+    const LANES: [&str; 7] =
+        ["executed", "wrote", "removed", "contacted", "bound", "denied", "changed"];
+    let lanes: Vec<&str> =
+        LANES.into_iter().filter(|lane| marks.iter().any(|mark| mark.1 == *lane)).collect();
     let bottom = lanes.len() * 30 + 8;
     let x = |at: f64| format!("{:.1}", LEFT + ((at - begin) / length).clamp(0.0, 1.0) * WIDE);
     html! {

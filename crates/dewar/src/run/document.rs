@@ -167,7 +167,7 @@ pub(crate) struct ChangeDocument {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct DeedDocument {
-    /// `wrote`, `removed`, `executed` or `contacted`.
+    /// `wrote`, `removed`, `executed`, `contacted` or `bound`.
     pub(crate) kind: String,
     pub(crate) object: String,
     /// Who did it first: the name of the thread.
@@ -199,6 +199,7 @@ pub(crate) fn kind_name(kind: DeedKind) -> &'static str {
         DeedKind::Removed => "removed",
         DeedKind::Executed => "executed",
         DeedKind::Contacted => "contacted",
+        DeedKind::Bound => "bound",
     }
 }
 

@@ -141,7 +141,8 @@ fn started(
     prompter: Option<asking::Prompter>,
 ) -> Started {
     let (decides, tells) = (request.enforce == Enforce::ALL, !request.quiet && !request.json);
-    let (owner, follow) = (Arc::clone(owner), serving.follower());
+    let (owner, noting) = (Arc::clone(owner), Arc::clone(owner));
+    let follow = serving.follower(move |receipt| noting.note(receipt));
     let serve = endpoint.as_ref().map(|endpoint| endpoint.starter(Arc::clone(&owner)));
     let serve = serve.map_err(|error| {
         tell!("dewar: this run cannot be asked or changed: {error:#}");

@@ -3,7 +3,7 @@
 use super::{
     counts::Spent,
     link::Answered,
-    owner::{History, MOST_CHANGES},
+    owner::history::{History, MOST_CHANGES},
     planted::PlantedRecord,
     unseen::Unseen,
 };

@@ -5,7 +5,7 @@ use crate::{failure::Usage, output::tell};
 use anyhow::bail;
 use daemon_client::{ClientError, DaemonDirs, NewRun, Policy, Registration, Writer};
 use flask::{SecurityServer, Seqno};
-use monitor::{ApplyError, Control, RevokeMode, Trail};
+use monitor::{ApplyError, Control, Receipt, RevokeMode, Trail};
 use security_server::{PolicyErrors, Server};
 use std::{path::PathBuf, sync::Arc};
 
@@ -156,15 +156,18 @@ impl Serving {
     }
 
     /// What to do once the command runs: from then on changes of policy that the daemon makes reach
-    /// it.
-    pub(super) fn follower(&self) -> Started {
+    /// it, and `note` hears of each that holds.
+    pub(super) fn follower(&self, note: impl Fn(&Receipt) + Send + 'static) -> Started {
         let Holds::Daemon(registration) = &self.decider.holds else { return Box::new(drop) };
         let registration = Arc::clone(registration);
         Box::new(move |control| {
             let settled = control.settled();
             let mut told = String::new();
             let apply = move |_| match control.apply(RevokeMode::Repair) {
-                Ok(receipt) => serde_json::to_vec(&receipt).ok(),
+                Ok(receipt) => {
+                    note(&receipt);
+                    serde_json::to_vec(&receipt).ok()
+                }
                 Err(error) => {
                     // It is tried again and again.
                     let why = error.to_string();

@@ -82,7 +82,7 @@ pub(super) fn tell_not_executed(command: &OsStr, errno: Errno, unseen: Option<&P
             (_, None) => {
                 let is_sought = !command.as_bytes().contains(&b'/');
                 let hint = misspelt::hint(command);
-                let why = is_sought.then(|| "no directory of PATH has it".to_owned());
+                let why = is_sought.then(|| "no directory of PATH has it in this run".to_owned());
                 why.into_iter().chain(hint).collect::<Vec<_>>().join("; ")
             }
         },
@@ -93,7 +93,7 @@ pub(super) fn tell_not_executed(command: &OsStr, errno: Errno, unseen: Option<&P
                 Some((true, _)) => "it is a directory".into(),
                 Some((_, 0)) => format!("it is not executable: `chmod +x {shown}` makes it so"),
                 _ => {
-                    "`ls -l` tells whether it is executable, `dewar explain` what was denied".into()
+                    "`dewar explain` tells what was denied, `ls -l` whether it is executable".into()
                 }
             }
         }
@@ -142,11 +142,17 @@ fn closing(record: &RunRecord, recorded: Recorded) -> Option<String> {
     };
     let told = match (count, record.status) {
         (1, _) => format!("denied once: {what}"),
+        // Then all of it is.
+        _ if denied.natively => {
+            format!("denied {count} times{kept}, all of it also without Dewar: {what}")
+        }
         // Also one that somebody has ended has not failed.
         (_, 0 | 129 | 130 | 143) => format!("denied {count} times{kept}; the weightiest: {what}"),
         _ => format!("denied {count} times{kept}; likeliest to have mattered: {what}"),
     };
     let ends = match record.status {
+        _ if denied.natively && count > 1 && recorded == Recorded::Not => return Some(told),
+        _ if denied.natively && count > 1 => "`dewar explain` tells why",
         _ if denied.natively && recorded == Recorded::Not => "without Dewar you may not either",
         0 if recorded == Recorded::Not => "the command succeeded all the same",
         _ if recorded == Recorded::Not => return Some(told),
@@ -284,6 +290,9 @@ mod tests {
         record.denials[0].record = natively;
         assert_eq!(closing(&record, Recorded::Last), None);
         record.status = 1;
+        let line = closing(&record, Recorded::Last).unwrap();
+        assert!(line.contains("all of it also without Dewar: curl"), "{line}");
+        record.denials[0].record.count = 1;
         let line = closing(&record, Recorded::Last).unwrap();
         assert!(line.contains("you may not either") && !line.contains("would allow"), "{line}");
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// What programs keep of their own in the home, by how their file names begin: without
 /// it they begin anew each time.
-const MEMORIES: [(&str, &[&str]); 12] = [
+const MEMORIES: [(&str, &[&str]); 21] = [
     ("bash", &[".bash_history", ".bashrc", ".bash_profile", ".bash_logout", ".profile"]),
     ("fish", &[".config/fish", ".local/share/fish", ".bash_history"]),
     ("vim", &[".viminfo"]),
@@ -16,6 +16,15 @@ const MEMORIES: [(&str, &[&str]); 12] = [
     ("python", &[".python_history"]),
     ("top", &[".config/procps"]),
     ("jshell", &[".java/.userPrefs"]),
+    ("java", &[".java/.userPrefs"]),
+    ("irb", &[".irb_history"]),
+    ("ruby", &[".irb_history"]),
+    ("node", &[".node_repl_history"]),
+    ("octave", &[".octave_hist", ".local/share/octave"]),
+    ("htop", &[".config/htop"]),
+    ("mc", &[".config/mc", ".local/share/mc"]),
+    ("svn", &[".subversion"]),
+    ("gunicorn", &[".gunicorn"]),
     // Counters of how it is used, also by what it starts (`vet`, `compile`); a lock of modules.
     ("go", &[".config/go", "go/pkg/mod/cache/lock"]),
     ("", &[".config/go/telemetry"]),
@@ -51,8 +60,11 @@ impl RunRecord {
 
     /// Whether programs probe for it, and do without.
     fn is_probed(&self, record: &Record) -> bool {
-        // Go's servers listen by TCP then.
-        record.probed || self.is_memory(record) || record.object == MPTCP
+        // Go's servers listen by TCP then, and who watches files does so by inotify.
+        record.probed
+            || self.is_memory(record)
+            || record.object == MPTCP
+            || record.call == "fanotify_init"
     }
 
     /// Whether a program was kept from its own memory.
@@ -73,15 +85,19 @@ impl RunRecord {
 
     /// Whether a library tries it to learn how a host would be reached, and does without: which of
     /// its addresses is the nearest, where the same process then reaches one, or whether there is
-    /// IPv6, or whether a port can be shared. Who reaches none has looked up a name. The same of a
-    /// link in the place of a copy.
+    /// IPv6, or whether a port can be shared. Who reaches none has looked up a name, unless it is a
+    /// server: that looks up its own. The same of a link in the place of a copy.
     fn is_tried(&self, record: &Record) -> bool {
-        let reaches = || {
-            let mut deeds = self.deeds.iter();
-            deeds.any(|deed| deed.kind == DeedKind::Contacted && deed.pid == record.pid)
+        let knows_hosts = || {
+            self.deeds.iter().any(|deed| match deed.kind {
+                DeedKind::Contacted => deed.pid == record.pid,
+                // Servers hand on what they have bound.
+                DeedKind::Bound => deed.comm == record.comm,
+                _ => false,
+            })
         };
         match record.tclass.as_str() {
-            "udp_socket" => record.missing == ["create"] && reaches(),
+            "udp_socket" => record.missing == ["create"] && knows_hosts(),
             // Git copies instead.
             "file" => record.missing == ["link"] && learn::copies(&record.program, &record.object),
             // It fails as on a kernel without it.

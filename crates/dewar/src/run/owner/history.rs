@@ -7,8 +7,18 @@ use std::{cell::OnceCell, collections::VecDeque, sync::Arc};
 
 /// Changes that are kept for the history.
 pub(crate) const MOST_CHANGES: usize = 1_000;
+/// How much of its receipt is kept of each.
+const MOST_RECEIPT: usize = 8 << 10;
 /// Policies whose rules can still be explained at the end of the run.
 const MOST: usize = 64;
+
+/// Keeps a change; the oldest make room.
+pub(super) fn remember(changes: &mut Vec<PolicyChange>, change: &PolicyChange) {
+    if changes.len() >= MOST_CHANGES {
+        changes.remove(0);
+    }
+    changes.push(change.shortened(MOST_RECEIPT));
+}
 
 /// The policies so far. Only what they were compiled from is kept: few are asked for again.
 #[derive(Clone)]

@@ -6,7 +6,7 @@
 //! policy is put in force again; if that fails, too, the run ends.
 
 mod amendable;
-mod history;
+pub(super) mod history;
 mod refused;
 mod replaced;
 mod resolved_profile;
@@ -20,8 +20,7 @@ use crate::control::{ChangeResult, Counters, PolicyChange, Reply, Request, Servi
 use crate::run::{Denial, counts::decisions, record::denial};
 use crate::words::denied;
 use amendable::{FAST, Giver, takes_reading};
-use history::Policies;
-pub(super) use history::{History, MOST_CHANGES};
+use history::{History, Policies, remember};
 use monitor::{ByName, Control, Receipt, RevokeMode, visible};
 use profile::{AmendedObject, Amendment, AmendmentKind, Compiled, Documents};
 use refused::RefusedChange;
@@ -33,9 +32,6 @@ use std::{
     thread,
     time::{Duration, Instant, SystemTime},
 };
-
-/// How much of its receipt is kept of each.
-const MOST_RECEIPT: usize = 8 << 10;
 
 /// How long the end of a run waits for a change that is under way.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -166,11 +162,23 @@ impl Owner {
         if change.amendment.is_none() {
             state.replaced.by_profile(&change);
         }
-        if state.changes.len() >= MOST_CHANGES {
-            state.changes.remove(0);
-        }
-        state.changes.push(change.shortened(MOST_RECEIPT));
+        remember(&mut state.changes, &change);
         Reply::Done(change)
+    }
+
+    /// Remembers what the daemon has changed, unless it is a change of this owner's.
+    pub(super) fn note(&self, receipt: &Receipt) {
+        let Ok(_turn) = self.turn.try_lock() else { return };
+        let mut state = self.state();
+        if !state.replaced.has_come_to(receipt.seqno) {
+            let change = PolicyChange {
+                when: SystemTime::now(),
+                what: "dewar policy set".into(),
+                outcome: ChangeResult::Receipt(receipt.clone()),
+                amendment: None,
+            };
+            remember(&mut state.changes, &change);
+        }
     }
 
     /// Refuses a last amendment that gives nothing if it `is_new`: another profile may deny what

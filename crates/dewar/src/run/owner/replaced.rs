@@ -30,6 +30,11 @@ impl Replaced {
         self.seqno = Some(seqno);
     }
 
+    /// Whether a change of this run has led to the state `seqno`, or one after it.
+    pub(super) fn has_come_to(&self, seqno: u32) -> bool {
+        self.seqno.is_some_and(|own| seqno <= own)
+    }
+
     /// The run is under its former policy again, in the state `seqno`.
     pub(super) fn go_back(&mut self, seqno: u32) {
         self.seqno = Some(seqno);

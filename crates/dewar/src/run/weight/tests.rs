@@ -47,7 +47,7 @@ fn what_programs_probe_for_is_spoken_of_where_nothing_else_was_denied() {
 }
 
 #[test]
-fn a_socket_for_datagrams_is_spoken_of_unless_its_process_reaches_a_host() {
+fn a_socket_for_datagrams_is_spoken_of_unless_its_process_reaches_a_host_or_its_program_serves() {
     let deed = |pid, kind| Deed {
         kind,
         object: "192.0.2.1:443".into(),
@@ -58,13 +58,15 @@ fn a_socket_for_datagrams_is_spoken_of_unless_its_process_reaches_a_host() {
         last: 0.0,
     };
     let mut tried = denial(1.0, "udp_socket", &["create"], "a new udp_socket");
-    tried.record.pid = 7;
+    (tried.record.pid, tried.record.comm) = (7, "npm".into());
     let mut record = RunRecord { denials: vec![tried], ..RunRecord::default() };
     for (deeds, want) in [
         (vec![], 1),
         (vec![deed(8, DeedKind::Contacted)], 1),
         (vec![deed(7, DeedKind::Wrote)], 1),
         (vec![deed(7, DeedKind::Contacted)], 0),
+        (vec![deed(8, DeedKind::Bound)], 0),
+        (vec![Deed { comm: "other".into(), ..deed(7, DeedKind::Bound) }], 1),
     ] {
         record.deeds = deeds;
         assert_eq!(record.denied(), want, "{:?}", record.deeds);
