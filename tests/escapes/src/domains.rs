@@ -117,6 +117,7 @@ fn changing_a_process_outside_by_a_number_that_is_its_by_then(stage: &Stage) {
     let unscoped = Call { unscoped: true, ..stage.call(&profile) };
     let ways = [
         ("outside", stage.call(&profile)),
+        ("outside_group", stage.call(&profile)),
         ("outside_signal", unscoped),
         ("outside_owner", unscoped),
     ];
@@ -211,7 +212,6 @@ fn reaching_members_of_a_group_that_have_entered_a_domain(stage: &Stage) {
     }
 }
 
-fn reading_what_a_process_of_another_domain_leaves(stage: &Stage) {
 /// By a domain between the two: whoever starts the vault may signal it.
 fn having_a_domain_killed_by_the_death_of_its_parent(stage: &Stage) {
     stage.program("work/gate", "death_signal");
@@ -223,6 +223,7 @@ fn having_a_domain_killed_by_the_death_of_its_parent(stage: &Stage) {
     stage.holds(&profile, "death_signal", &[]);
 }
 
+fn reading_what_a_process_of_another_domain_leaves(stage: &Stage) {
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").expect("a pattern");
     if pattern.trim() != "core" {
         eprintln!(
