@@ -163,6 +163,12 @@ impl Settled {
         self.traps.reads_pass()
     }
 
+    /// Whether the kernel was given an envelope.
+    #[must_use]
+    pub fn has_envelope(&self) -> bool {
+        self.envelope.is_some()
+    }
+
     /// Whether calls that only look at a name come to the monitor.
     #[must_use]
     pub fn looks_are_decided(&self) -> bool {

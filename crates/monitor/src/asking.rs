@@ -83,6 +83,9 @@ pub(crate) trait ByPolicy {
         call: &Notification,
         with: impl FnOnce(Asker<'_>) -> Result<T, Errno>,
     ) -> Result<T, Errno>;
+
+    /// Records what was denied to one, also where its caller has ended since.
+    fn record(&self, call: &Notification, denied: &[Access]);
 }
 
 /// The open questions of a run.
@@ -132,12 +135,19 @@ impl Questions {
             let denied = attempt.denied;
             // What was denied on the way to success, the program can do without.
             let asked = denied.last().filter(|_| outcome.is_err() && round + 1 < MOST_ROUNDS);
-            let verdict = match asked {
-                Some(access) => policy.with_asker(call, |asker| {
-                    self.ask(asker, access)
-                        .inspect_err(|errno| self.record_interrupted(asker, *errno, &denied))
-                }),
+            let ask = |asker: Asker<'_>, access: &Access| {
+                let answer = self.ask(asker, access);
+                answer.inspect_err(|errno| self.record_interrupted(asker, *errno, &denied))
+            };
+            let answer = asked.map(|it| policy.with_asker(call, |asker| Ok(ask(asker, it))));
+            let verdict = match answer {
                 None => Ok((Verdict::NotNow, false)),
+                Some(Ok(verdict)) => verdict,
+                // Its caller has ended, and has no label any more.
+                Some(Err(gone)) => {
+                    policy.record(call, &denied);
+                    return Err(gone);
+                }
             };
             match (verdict, asked) {
                 // A policy that is newer than the answer may have taken it: it is decided anew.
@@ -147,10 +157,7 @@ impl Questions {
                 }
                 (Ok((Verdict::Once | Verdict::Anew, _)), _) => {}
                 (Ok(_) | Err(Errno::NFILE), _) => {
-                    let _ = policy.with_asker(call, |asker| {
-                        denied.iter().for_each(|access| record(asker, access));
-                        Ok(())
-                    });
+                    policy.record(call, &denied);
                     return outcome;
                 }
                 (Err(interrupted), _) => return Err(interrupted),
@@ -170,7 +177,8 @@ impl Questions {
             interrupted.clear();
         }
         let new = denied.iter().filter(|access| interrupted.insert(key(access)));
-        new.for_each(|access| record(asker, access));
+        let audit = &asker.state.records.audit;
+        new.for_each(|access| audit.record(asker.caller, asker.number, access));
     }
 
     /// What has passed once of what is granted to nobody. It stays so for what is labelled `now`
@@ -271,10 +279,6 @@ impl Questions {
     }
 }
 
-fn record(asker: Asker<'_>, access: &Access) {
-    asker.state.records.audit.record(asker.caller, asker.number, access);
-}
-
 impl Waiter {
     fn tell(&self, verdict: Verdict) {
         // Told once; the descriptor takes eight bytes at any time.
@@ -344,6 +348,39 @@ mod tests {
         questions.leave(&second);
         assert_eq!(withdrawn.load(Ordering::Relaxed), first.id);
         assert!(questions.join(&key("/a")).unwrap().is_first);
+    }
+
+    /// A policy that denies all, and whose callers end before they can be asked for.
+    #[derive(Default)]
+    struct Gone(Cell<usize>);
+
+    impl ByPolicy for Gone {
+        fn decide_by_policy(&self, _: &Notification) -> CallResult {
+            let (question, requested, object) = key("/a");
+            let (verdict, granted, quiet) = (None, false, false);
+            let access = Access { question, requested, verdict, granted, quiet, object };
+            assert!(attempt::defer(access).is_none());
+            Err(Errno::ACCESS)
+        }
+
+        fn with_asker<T>(
+            &self,
+            _: &Notification,
+            _: impl FnOnce(Asker<'_>) -> Result<T, Errno>,
+        ) -> Result<T, Errno> {
+            Err(Errno::SRCH)
+        }
+
+        fn record(&self, _: &Notification, denied: &[Access]) {
+            self.0.set(self.0.get() + denied.len());
+        }
+    }
+
+    #[test]
+    fn a_denial_is_recorded_also_where_its_caller_has_ended() {
+        let (policy, call) = (Gone::default(), Notification { id: 1, tid: 1, nr: 0, args: [0; 6] });
+        assert_eq!(questions(&Arc::default()).decide(&policy, &call).err(), Some(Errno::SRCH));
+        assert_eq!(policy.0.get(), 1);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{
     shared::SocketFiles,
     socket::{self, SocketAsker, SocketManager},
 };
-use audit::{CallTimes, refused};
+use audit::{Access, CallTimes, refused};
 use confine::{Handler, Settled};
 use file_manager::{FileAsker, FileManager};
 use mediation::{
@@ -115,6 +115,14 @@ impl Gate {
         self.state.subjects.sid(&self.state.targets, call).is_ok_and(is_compound)
     }
 
+    fn with_caller<T>(&self, call: &Notification, with: impl FnOnce(Caller<'_>) -> T) -> T {
+        let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
+        let several = !self.state.subjects.policy_has_one_domain();
+        let links = several.then(LinkDirectories::default);
+        let (listener, tree) = (&self.state.targets.listener, &self.state.targets.tree);
+        with(Caller { listener, tree, call, who: &who, cwd: &cwd, links: links.as_ref() })
+    }
+
     fn dispatch(&self, asker: Asker<'_>) -> CallResult {
         let (files, processes, sockets) = (&self.files, &self.processes, &self.sockets);
         let claims = &files.claims.of_call(asker.caller.call.id);
@@ -146,13 +154,15 @@ impl ByPolicy for Gate {
     ) -> Result<T, Errno> {
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let state = &self.state;
-        let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
-        let several = !state.subjects.policy_has_one_domain();
-        let links = several.then(LinkDirectories::default);
-        let (tree, links) = (&state.targets.tree, links.as_ref());
-        let listener = &self.state.targets.listener;
-        let caller = Caller { listener, tree, call, who: &who, cwd: &cwd, links };
         let ssid = state.subjects.sid(&state.targets, call)?;
-        with(Asker { state, caller, ssid, number })
+        self.with_caller(call, |caller| with(Asker { state, caller, ssid, number }))
+    }
+
+    fn record(&self, call: &Notification, denied: &[Access]) {
+        let Some(number) = Sysno::new(call.nr as usize) else { return };
+        let audit = &self.state.records.audit;
+        self.with_caller(call, |caller| {
+            denied.iter().for_each(|access| audit.record(caller, number, access));
+        });
     }
 }

@@ -231,7 +231,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             outside,
             witnesses: Witnesses::default(),
         },
-        processes: ProcessManager::default(),
+        processes: ProcessManager::new(settled.has_envelope()),
         sockets: SocketManager {
             endpoints,
             peers: Peers::default(),

@@ -4,7 +4,8 @@ use crate::{
     stop::Stopped,
     sys::{
         memory,
-        ptrace::{self, Registers, RseqArea, State},
+        ptrace::{self, Registers, State},
+        rseq::{self, RseqArea},
     },
     targets::Targets,
 };
@@ -72,6 +73,27 @@ pub struct Injector<'a> {
     gadget: Cell<u64>,
     /// It did something else than it was set to, or nobody knows what it does.
     astray: Cell<Option<Errno>>,
+    /// For how long a call is waited for; `None`: for as long as the thread lives.
+    patience: Option<Duration>,
+}
+
+/// Makes a call that the filter lets run in the place of a process that the calling thread has
+/// [`Seized`](ptrace::Seized), and that stands at its exec. Of the new program, nothing has run: it
+/// has no handlers, no other threads and no restartable sequence. It stands before its first
+/// instruction then.
+pub fn call_at_exec(targets: &Targets, pid: u32, (number, args): Call) -> Result<u64> {
+    let mask = ptrace::block_signals(pid, !0)?;
+    // The exec itself ends first.
+    ptrace::go_on_to_call(pid)?;
+    await_call(pid, None)?;
+    let registers = Registers::of(pid)?;
+    let gadget = Cell::new(registers.instruction_pointer());
+    let astray = Cell::new(None);
+    let injector = Injector { targets, tid: pid, registers, gadget, astray, patience: None };
+    let made = injector.call(number, args);
+    registers.restore(pid)?;
+    ptrace::block_signals(pid, mask)?;
+    made
 }
 
 impl<'a> Injector<'a> {
@@ -80,7 +102,8 @@ impl<'a> Injector<'a> {
         let registers = stopped.borrow(tid)?;
         // The one that it has just executed, as most threads wait in a call.
         let gadget = Cell::new(registers.instruction_pointer().wrapping_sub(2));
-        Ok(Self { targets: stopped.targets(), tid, registers, gadget, astray: Cell::new(None) })
+        let (targets, astray) = (stopped.targets(), Cell::new(None));
+        Ok(Self { targets, tid, registers, gadget, astray, patience: Some(PATIENCE) })
     }
 
     /// Why nothing is known of what was made in the thread's place: it did something else than it
@@ -93,7 +116,7 @@ impl<'a> Injector<'a> {
     pub fn call(&self, number: Sysno, args: [u64; 6]) -> Result<u64> {
         let made = self.led(|| {
             self.begin(number, args)?;
-            self.end(Instant::now() + PATIENCE)
+            self.end()
         });
         made?.result()
     }
@@ -158,9 +181,9 @@ impl<'a> Injector<'a> {
     /// of it. Where the program's own filter keeps the thread from it, nothing is run.
     fn in_no_sequence<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
         const UNREGISTER: u64 = 1;
-        let Some(area) = self.led(|| ptrace::rseq_area(self.tid))? else { return act() };
+        let Some(area) = self.led(|| rseq::rseq_area(self.tid))? else { return act() };
         self.register(area, UNREGISTER)?;
-        self.led(|| match ptrace::rseq_area(self.tid)? {
+        self.led(|| match rseq::rseq_area(self.tid)? {
             None => Ok(()),
             Some(_) => Err(Errno::INTR),
         })?;
@@ -234,7 +257,7 @@ impl<'a> Injector<'a> {
             if let Err(error) = answer(call.id) {
                 let _ = self.targets.listener.send_result(call.id, Err(error));
             }
-            self.end(Instant::now() + PATIENCE)
+            self.end()
         });
         made?.result()
     }
@@ -246,7 +269,7 @@ impl<'a> Injector<'a> {
         let number = i64::from(number.id());
         self.registers.calling(gadget, number, args).restore(self.tid)?;
         ptrace::go_on_to_call(self.tid)?;
-        self.await_call(Instant::now() + PATIENCE)?;
+        await_call(self.tid, self.patience)?;
         if !ptrace::is_entering(self.tid, gadget, number, args)? {
             return Err(Errno::INTR);
         }
@@ -268,28 +291,29 @@ impl<'a> Injector<'a> {
         Ok(self.gadget.get())
     }
 
-    fn end(&self, until: Instant) -> Result<Registers> {
-        self.await_call(until)?;
+    fn end(&self) -> Result<Registers> {
+        await_call(self.tid, self.patience)?;
         Registers::of(self.tid)
     }
+}
 
-    fn await_call(&self, until: Instant) -> Result<()> {
-        let mut turns = 0;
-        loop {
-            match ptrace::poll(self.tid) {
-                Some(State::AtCall) => return Ok(()),
-                Some(State::Gone) => return Err(Errno::SRCH),
-                // It would run code of its own: that of a handler, or what follows a call that was
-                // not made.
-                Some(State::Stopped { signal }) if is_fault(signal) => return Err(Errno::INTR),
-                // Stopped for another reason, which is none of ours; signals are blocked.
-                Some(State::Stopped { .. } | State::Forked) => ptrace::go_on_to_call(self.tid)?,
-                None if Instant::now() > until => return Err(Errno::TIMEDOUT),
-                None if turns > 2000 => std::thread::sleep(Duration::from_micros(20)),
-                None => std::thread::yield_now(),
-            }
-            turns += 1;
+/// Waits until a thread has come to the beginning or the end of a call.
+fn await_call(tid: u32, patience: Option<Duration>) -> Result<()> {
+    let (until, mut turns) = (Instant::now() + patience.unwrap_or_default(), 0);
+    loop {
+        match patience.map_or_else(|| Some(ptrace::wait(tid)), |_| ptrace::poll(tid)) {
+            Some(State::AtCall) => return Ok(()),
+            Some(State::Gone) => return Err(Errno::SRCH),
+            // It would run code of its own: that of a handler, or what follows a call that was not
+            // made.
+            Some(State::Stopped { signal }) if is_fault(signal) => return Err(Errno::INTR),
+            // Stopped for another reason, which is none of ours; signals are blocked.
+            Some(State::Stopped { .. } | State::Forked) => ptrace::go_on_to_call(tid)?,
+            None if Instant::now() > until => return Err(Errno::TIMEDOUT),
+            None if turns > 2000 => std::thread::sleep(Duration::from_micros(20)),
+            None => std::thread::yield_now(),
         }
+        turns += 1;
     }
 }
 

@@ -64,7 +64,7 @@ pub use caller::Caller;
 pub use execs::{Awaited, Execs};
 pub use found::WalkedPath;
 pub use fs_state::FsState;
-pub use inject::{Call, Injector};
+pub use inject::{Call, Injector, call_at_exec};
 pub use kept_number::KeptNumber;
 pub use link_directories::LinkDirectories;
 pub use missing_capabilities::MissingCapabilities;

@@ -45,9 +45,14 @@ static void *trace(void *none) {
     sched_setscheduler(0, SCHED_IDLE, &nothing);
     is_idle = 1;
     int pair[2] = {-1, -1}, signals = !strcmp(way, "outside_signal"), owns = !strcmp(way, "outside_owner");
+    int joins = !strcmp(way, "outside_group");
     if (owns && (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || fcntl(pair[0], SET_SIGNAL, SIGUSR2))) _exit(3);
     if (owns && fcntl(pair[0], F_SETFL, O_ASYNC)) _exit(3);
     while (!goes) continue;
+    if (joins) {
+        is_traced = !setpgid(0, victim);
+        return none;
+    }
     if (owns) {
         is_traced = !fcntl(pair[0], F_SETOWN, victim) && write(pair[1], "x", 1) == 1;
         return none;
@@ -143,9 +148,11 @@ static void turn(void) {
     /* None of those before it is in use for long. */
     for (int n = 0; n < NEAR; n++) take_numbers();
     if ((victim = fork()) == 0) {
+        setpgid(0, 0);
         pause();
         _exit(0);
     }
+    setpgid(victim, victim);
     is_idle = goes = is_traced = 0;
     pthread_create(&tracer, NULL, trace, NULL);
     while (!is_idle) usleep(1000);
@@ -158,6 +165,7 @@ static void turn(void) {
     usleep(50000);
     int early = is_traced;
     kill(victim, SIGKILL);
+    setpgid(0, 0);
     /* Whoever decides may keep its number meanwhile. */
     int is_kept = 1;
     for (double end = now() + 2; is_kept && now() < end; usleep(1000)) is_kept = waitpid(victim, NULL, WNOHANG) != victim;

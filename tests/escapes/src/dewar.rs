@@ -15,6 +15,8 @@ pub(crate) struct Call<'a> {
     pub(crate) namespaces: bool,
     /// The kernel does not keep signals inside.
     pub(crate) unscoped: bool,
+    /// The kernel has no Landlock.
+    pub(crate) unbounded: bool,
     /// The kernel does not tell cutting a file from reading it.
     pub(crate) uncut: bool,
     /// What a machine cannot enforce is left out.
@@ -37,10 +39,13 @@ pub(crate) fn words(call: Call<'_>) -> Vec<String> {
     if call.unscoped {
         words.extend(["--without", "landlock-scopes"].map(str::to_owned));
     }
+    if call.unbounded {
+        words.extend(["--without", "landlock"].map(str::to_owned));
+    }
     if call.uncut {
         words.extend(["--without", "landlock-truncate"].map(str::to_owned));
     }
-    if call.degraded || !call.namespaces {
+    if call.degraded || call.unbounded || !call.namespaces {
         words.push("--allow-degraded".to_owned());
     }
     words.push("--".to_owned());

@@ -24,6 +24,7 @@ pub(crate) const CASES: &[Case] = cases![
     executing_by_the_header_of_another_program,
     signalling_a_group_that_changes,
     reaching_members_of_a_group_that_have_entered_a_domain,
+    having_a_domain_killed_by_the_death_of_its_parent,
     reading_what_a_process_of_another_domain_leaves,
     meeting_another_domain_in_shared_memory,
     leading_another_domain_by_links,
@@ -116,6 +117,7 @@ fn changing_a_process_outside_by_a_number_that_is_its_by_then(stage: &Stage) {
     let unscoped = Call { unscoped: true, ..stage.call(&profile) };
     let ways = [
         ("outside", stage.call(&profile)),
+        ("outside_group", stage.call(&profile)),
         ("outside_signal", unscoped),
         ("outside_owner", unscoped),
     ];
@@ -208,6 +210,17 @@ fn reaching_members_of_a_group_that_have_entered_a_domain(stage: &Stage) {
         let attack = stage.command(stage.call(&profile), "late_group", &[way]).output();
         held(&attack.expect("start `dewar`"));
     }
+}
+
+/// By a domain between the two: whoever starts the vault may signal it.
+fn having_a_domain_killed_by_the_death_of_its_parent(stage: &Stage) {
+    stage.program("work/gate", "death_signal");
+    stage.program("work/vault", "death_signal");
+    let profile = stage.profile(
+        "[domains.gate]\nexec = [\"${workspace}/gate\"]\n\
+         [domains.vault]\nexec = [\"${workspace}/vault\"]\nfrom = [\"gate\"]",
+    );
+    stage.holds(&profile, "death_signal", &[]);
 }
 
 fn reading_what_a_process_of_another_domain_leaves(stage: &Stage) {

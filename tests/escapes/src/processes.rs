@@ -3,7 +3,7 @@
 use crate::{
     Case, cases,
     dewar::Call,
-    stage::{Stage, held},
+    stage::{Stage, Variant, held},
 };
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::{
@@ -16,6 +16,7 @@ pub(crate) const CASES: &[Case] = cases![
     reaching_processes_outside,
     signalling_a_group_outside,
     signalling_by_a_descriptor_that_is_anothers_by_then,
+    looking_into_processes_where_the_kernel_does_not_keep_that_inside,
     reaching_the_group_that_dewar_is_in,
     reaching_what_was_started_before_by_the_process_that_is_dewar_now,
     outliving_a_run_whose_group_is_killed,
@@ -53,6 +54,13 @@ fn signalling_by_a_descriptor_that_is_anothers_by_then(stage: &Stage) {
     let mut outside = Command::new(stage.program("outside", "swap_descriptor"));
     outside.arg("outside").arg(attack.get_program()).args(attack.get_args());
     held(&stage.like(outside).output().expect("start the one outside"));
+}
+
+/// Without Landlock. What a descriptor, or a number of the machine's, means can be exchanged.
+fn looking_into_processes_where_the_kernel_does_not_keep_that_inside(stage: &Stage) {
+    let call = Call { unbounded: true, ..stage.call("workspace") };
+    let pids = if stage.variant == Variant::Bare { "the machine's" } else { "own" };
+    held(&stage.command(call, "by_number", &[pids]).output().expect("start `dewar`"));
 }
 
 /// By its number 0, which is of no PID namespace; where the kernel keeps signals inside and not.

@@ -32,6 +32,7 @@ pub(crate) const CASES: &[&[Case]] = &[
         a_file_is_taken_from_a_loop_and_given_back,
         a_descriptor_that_is_held_is_taken,
         a_file_in_a_directory_that_was_closed_is_taken,
+        a_file_is_taken_where_a_pattern_hides_what_is_not_there,
         writing_is_taken_and_reading_stays,
         a_domain_loses_what_others_keep,
         changes_at_once_are_made_one_after_another,
@@ -105,6 +106,31 @@ fn a_file_in_a_directory_that_was_closed_is_taken(stage: &Stage) {
     }
     running.stop();
     stage.prepare("chmod 700 keys");
+}
+
+fn a_file_is_taken_where_a_pattern_hides_what_is_not_there(stage: &Stage) {
+    stage.prepare("mkdir ok; echo data > ok/data");
+    let profile = profile(stage, "files.hide = [\"${workspace}/**/.env\"]\n");
+    let call = Call { profile: Some(&profile), ..stage.call() };
+    for taken in ["${workspace}/ok", "${workspace}/**/da*", "${workspace}/ok/.env"] {
+        let running = Running::trying(stage, call, "cat ok/data");
+        assert_eq!(running.attempt(), "yes");
+        done(stage, &["revoke", "--file", taken]);
+        let expected = if taken.ends_with(".env") { "yes" } else { "no" };
+        assert_eq!(running.attempt(), expected, "{taken}");
+        running.stop();
+        stage.prepare("rm stop log");
+    }
+    // What is hidden stays so: taking it does not show that it is there.
+    stage.prepare("echo secret > ok/.env");
+    let profile =
+        self::profile(stage, "hiding = \"strict\"\nfiles.hide = [\"${workspace}/**/.env\"]\n");
+    let call = Call { profile: Some(&profile), ..stage.call() };
+    let running = Running::trying(stage, call, "[ -e ok/.env ]");
+    assert_eq!(running.attempt(), "no");
+    done(stage, &["revoke", "--file", "${workspace}/ok"]);
+    assert_eq!(running.attempt(), "no");
+    running.stop();
 }
 
 fn writing_is_taken_and_reading_stays(stage: &Stage) {

@@ -190,8 +190,8 @@ pub(super) const RUNS: &[Group] = {
             why: "They set what happens to the caller. Timers signal the caller's own process (SIGEV_THREAD_ID: a \
                 thread of it); a timer may run on the processor time of another process that it can name. Waiting is \
                 for children; what the end of a child sends is SIGCHLD once either has executed another program. \
-                Ending is for itself; the monitor learns of it otherwise. An alarm, and PR_SET_PDEATHSIG, stay with \
-                a process that enters another domain: its caller, who may signal it, could have sent that. Of uprobe \
+                Ending is for itself; the monitor learns of it otherwise. An alarm stays with a process that \
+                enters another domain, PR_SET_PDEATHSIG does not. Of uprobe \
                 and uretprobe no filter is asked (since Linux 6.12): they fail but for code that the kernel itself \
                 has put there.",
             calls: &[

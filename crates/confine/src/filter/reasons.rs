@@ -93,15 +93,16 @@ const ROWS: &[Row] = {
                 or could write: who has a descriptor that cannot read can find out its content block by block. SIOC* \
                 that change anything need CAP_NET_ADMIN over the network; namespaces are had by NS_GET_* and \
                 SIOCGSKNS only by who rules over them, and entered by none. Who is in the foreground of the terminal (TIOCSPGRP) is decided. \
-                What stays: settings of a terminal, fonts and colours of a console, and its size (SIGWINCH to its \
-                foreground).",
+                What stays: settings of a terminal, fonts and colours of a console, its size (SIGWINCH to its \
+                foreground), and TIOCSIG of a master, which sends what its keys do (SIGINT, SIGQUIT, SIGTSTP).",
         },
         Row {
             calls: &[setpgid],
             looked_at: "the group",
             source: "kernel/sys.c",
             why: "A group of its own (0) runs. Another, of the same session, is joined or made where the monitor finds \
-                no member of it outside, as whoever is in the group in the foreground of a terminal reads it.",
+                no member of it outside, as whoever is in the group in the foreground of a terminal reads it; its number \
+                is kept meanwhile.",
         },
         Row {
             calls: &[fcntl],

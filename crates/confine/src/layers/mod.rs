@@ -53,7 +53,8 @@ const LOSSES: [(&str, &str); 25] = [
     ("net", "UDP and other protocols are refused by the system-call filter alone"),
     (
         "landlock",
-        "the kernel enforces no upper bound: everything rests on the monitor, and `fast` mode is refused",
+        "the kernel enforces no upper bound: everything rests on the monitor, and `fast` mode is refused; so are fetching \
+         descriptors of processes (pidfd_getfd) and, without PIDs of its own, tracing by number (ptrace, process_vm_readv, kcmp)",
     ),
     ("landlock-refer", "moving files between directories is refused altogether"),
     ("landlock-truncate", "files are opened for writing by the monitor, which is slower"),

@@ -34,6 +34,23 @@ struct Grant {
     hidden: bool,
 }
 
+impl Grant {
+    /// Whether all of its files are those of the pattern `whole`, `DIR/(.*/)?NAME`: they have such
+    /// a name, deeper in that directory. Says no when in doubt.
+    fn is_part_of(&self, whole: &Self) -> bool {
+        let rules = (self.rule.split_once(' '), whole.rule.split_once(' '));
+        let (Some((kind, part)), Some((of_kind, whole))) = rules else { return false };
+        let Some((directory, name)) = whole.split_once("/(.*/)?") else { return false };
+        let rest = part.strip_prefix(directory).and_then(|rest| rest.strip_suffix(name));
+        let is_deeper = |rest: &str| {
+            rest.starts_with('/') && (rest.ends_with('/') || rest.ends_with("/(.*/)?"))
+        };
+        // What stands in between must not be of several expressions.
+        (of_kind == kind || of_kind == "Any")
+            && rest.is_some_and(|rest| is_deeper(rest) && !rest.contains('|'))
+    }
+}
+
 /// What a policy grants and hides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Grants {
@@ -121,11 +138,16 @@ impl Grants {
         below.chain(around).map(|it| it.rights).chain([self.rights(path)])
     }
 
-    /// What is hidden by `now` alone, unless the view leaves it out.
+    /// What is hidden by `now` alone, unless the view leaves it out. Of what is taken, those files
+    /// that were hidden get a rule of their own.
     pub(super) fn newly_hidden<'a>(&self, now: &'a Self, view: &Hidden) -> Option<&'a Path> {
-        let was_hidden = |grant: &Grant| {
-            self.patterns.iter().any(|it| it.hidden && it.path == grant.path)
-                || self.innermost(&grant.path).is_some_and(|it| it.hidden)
+        let was_hidden = |grant: &Grant| match self.of_rule(grant) {
+            Some(was) => was.hidden,
+            None => {
+                let mut patterns = self.patterns.iter().filter(|it| it.hidden);
+                patterns.any(|it| it.path == grant.path || grant.is_part_of(it))
+                    || self.innermost(&grant.path).is_some_and(|it| it.hidden)
+            }
         };
         let all = now.places.iter().chain(&now.patterns);
         let mut hidden = all.filter(|grant| grant.hidden && !was_hidden(grant));
@@ -231,6 +253,40 @@ mod tests {
         let file = |rights| grants(&[work, ("/w/a/f", rights)], &[pem]);
         assert!(!before.loses_reads(&file(reads)));
         assert!(before.loses_reads(&file(0)));
+    }
+
+    #[test]
+    fn what_is_taken_in_the_middle_of_what_a_pattern_hides_is_not_newly_hidden() {
+        let hidden = |rules: &[(&str, &str)]| {
+            let rules = rules.iter().map(|(path, regex)| Grant {
+                path: (*path).into(),
+                rule: format!("Any {regex}"),
+                rights: 0,
+                hidden: true,
+            });
+            Grants { patterns: rules.collect(), ..grants(&[("/w", ALL)], &[]) }
+        };
+        let env = ("/w", r"/w/(.*/)?\.env");
+        let start = hidden(&[env]);
+        let newly = |rule: (&str, &str)| {
+            start.newly_hidden(&hidden(&[env, rule]), &Hidden::default()).is_some()
+        };
+        for part in [r"/w/ok/(.*/)?\.env", r"/w/ok/\.env", r"/w/[^/]*/b/\.env"] {
+            assert!(!newly(("/w/ok", part)), "{part}");
+        }
+        for other in [
+            r"/w/ok/(.*/)?key",
+            r"/w/ok/(.*/)?x\.env",
+            r"/w/ok/(.*/)?\.env(/.*)?",
+            r"/w2/ok/\.env",
+            r"/w/ok|/b/\.env",
+            r"/v/\.env",
+        ] {
+            assert!(newly(("/w/ok", other)), "{other}");
+        }
+        // A rule that was there, and hid nothing.
+        let before = grants(&[("/w", ALL)], &[("/w", r"Any /w/(.*/)?\.env", ALL)]);
+        assert!(before.newly_hidden(&start, &Hidden::default()).is_some());
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(super) enum Why {
     Another,
     /// Nobody can tell which file the kernel has loaded beside the program; it was killed.
     Loader,
+    /// The signal at the death of its parent could not be taken from it; it was killed.
+    Parent,
 }
 
 impl Why {
@@ -91,6 +93,11 @@ impl Why {
             Self::Another => (
                 "the path led to another file once the program was executed; the process was killed",
                 "do not change the program while it is started",
+            ),
+            Self::Parent => (
+                "the signal that it was to have at the death of its parent (PR_SET_PDEATHSIG) could not be taken from it; the \
+                 process was killed",
+                "list it in `exec` of the domain that starts it",
             ),
             Self::Loader => (
                 "no path leads to the interpreter that the program's header names (PT_INTERP), as it was loaded; the process \

@@ -22,9 +22,10 @@ use rustix::{
 };
 use std::os::fd::{AsFd, OwnedFd};
 use supervisor::{
-    can_be_held_up, kill_inside,
+    call_at_exec, can_be_held_up, kill_inside,
     ptrace::{Event, Seized},
 };
+use syscalls::Sysno;
 
 /// Executes `file`, decided as `seen`, and enters `domain`.
 pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) -> CallResult {
@@ -62,11 +63,24 @@ pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) 
             secure::make(pid, is_loader).map_err(unknown)?;
         }
         loader::allow(Asker { ssid: domain, ..asker }, pid, &executed)?;
+        forget_parent(asker, pid)?;
         subject::enter(asker.state, pid, domain).map_err(|_| Some(Why::Watched))
     });
     match entered {
         Err(Errno::PERM) => Err(refuse(asker, file, Why::Traced)),
         entered => entered,
+    }
+}
+
+/// Takes from a process that enters a domain the signal that it was to have at the death of its
+/// parent, who may not signal that domain, as SELinux does: the kernel hands it on with each exec.
+fn forget_parent(asker: Asker<'_>, pid: u32) -> std::result::Result<(), Option<Why>> {
+    let forget = (Sysno::prctl, [libc::PR_SET_PDEATHSIG as u64, 0, 0, 0, 0, 0]);
+    match call_at_exec(&asker.state.targets, pid, forget) {
+        Ok(_) => Ok(()),
+        // It was killed.
+        Err(Errno::SRCH) => Err(None),
+        Err(_) => Err(Some(Why::Parent)),
     }
 }
 

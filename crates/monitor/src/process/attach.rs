@@ -40,13 +40,24 @@ pub(super) fn tune(asker: Asker<'_>, target: Option<Tracee>) -> CallResult {
     if own.pid != own.inner_pid {
         return reach_held(asker, &[target]);
     }
-    let execs = &asker.state.targets.execs;
-    let _alone = execs.alone();
-    let _kept = KeptNumber::new(&asker.state.targets.tree.proc, target.outer)?;
-    if !target.is_same_process(asker) {
+    let is_it = || target.is_same_process(asker);
+    make_kept(asker, target.outer, is_it, &of_another(asker, &target))
+}
+
+/// The caller makes a call itself while `pid`, for whom `is_it` says that it is right, keeps its
+/// number.
+pub(super) fn make_kept(
+    asker: Asker<'_>,
+    pid: u32,
+    is_it: impl Fn() -> bool,
+    refusal: &Refusal,
+) -> CallResult {
+    let _alone = asker.state.targets.execs.alone();
+    let _kept = KeptNumber::new(&asker.state.targets.tree.proc, pid)?;
+    if !is_it() {
         return Err(Errno::SRCH);
     }
-    make_held(asker, || target.is_same_process(asker), &of_another(asker, &target))
+    make_held(asker, is_it, refusal)
 }
 
 /// Comparing what `targets` have (kcmp(2)); and changing them, where the run has PIDs of its own.

@@ -5,7 +5,7 @@
 //! and which group has the terminal now; whatever the descriptor stands for by the time that the
 //! kernel looks, it acts on no other.
 
-use super::ProcessAsker;
+use super::{ProcessAsker, attach};
 use audit::Refusal;
 use mediation::{
     call::{Answer, CallResult},
@@ -66,10 +66,25 @@ pub(super) fn join(asker: ProcessAsker<'_>) -> CallResult {
     if own.pid != own.inner_pid || group <= 0 || makes_it {
         return Ok(Answer::Continue);
     }
-    match is_of_run(asker, group)? || members(asker.state, group)?.is_empty() {
-        true => Ok(Answer::Continue),
-        false => Err(asker.refuse(&outside(group))),
+    let tree = &asker.state.targets.tree;
+    let dewar = tree.proc.stat(std::process::id())?;
+    // In a session of its own nobody is from outside.
+    let is_apart = tree.proc.stat(own.pid)?.session != dewar.session;
+    if is_apart || [dewar.group, own.pid.cast_signed()].contains(&group) {
+        return Ok(Answer::Continue);
     }
+    let all_are_inside = || -> Result<bool> {
+        Ok(members(asker.state, group)?.into_iter().all(|pid| tree.is_inside(pid)))
+    };
+    if !all_are_inside()? {
+        return Err(asker.refuse(&outside(group)));
+    }
+    // As long as the one who made it has that number, no group outside gets it.
+    let maker = group.cast_unsigned();
+    if !tree.is_inside(maker) {
+        return Err(Errno::PERM);
+    }
+    attach::make_kept(*asker, maker, || all_are_inside() == Ok(true), &outside(group))
 }
 
 /// Whether process group `group` is Dewar's, which the run is in, or made of processes of the run

@@ -3,6 +3,7 @@
 mod asker;
 mod attach;
 mod foreground;
+mod inspect;
 mod manager;
 mod others;
 mod refusals;
@@ -60,7 +61,7 @@ decides! { pub(crate) asker: ProcessAsker<'_>,
     setpgid => foreground::join(asker),
     ioctl => foreground::set_foreground(asker),
     ptrace | process_vm_readv | process_vm_writev | pidfd_getfd | kcmp => {
-        others::inspect(*asker)
+        inspect::inspect(asker)
     },
     prlimit64 | sched_setparam | sched_setscheduler | sched_setattr | sched_setaffinity
     | setpriority | ioprio_set => others::tune(*asker),

@@ -11,7 +11,6 @@ use mediation::{
     cache::AccessRequest,
     call::{Answer, Asker, CallResult},
     subject::{LabelGeneration, has_stayed, is_gone, label_generation, subject_of, watch},
-    tracking::begin_tracking,
 };
 use proc::Identity;
 use rustix::{
@@ -29,7 +28,7 @@ const IOPRIO_WHO_PROCESS: i32 = 1;
 const IOPRIO_WHO_PGRP: i32 = 2;
 
 /// Asks about a process labelled `tsid`.
-fn ask(
+pub(super) fn ask(
     asker: Asker<'_>,
     tsid: Sid,
     requested: AccessVector,
@@ -53,7 +52,7 @@ pub(super) fn fork(asker: Asker<'_>) -> CallResult {
 }
 
 /// The processes that a call is about, by their PIDs in the sandbox.
-enum Targets {
+pub(super) enum Targets {
     One(u32),
     Group(u32),
     All,
@@ -64,7 +63,7 @@ enum Targets {
 /// only recorded. A process that has ended is no object: `ESRCH`, and no record. The difference
 /// tells no more than the kernel does: without PIDs of its own, calls such as getpgid(2) say which
 /// processes exist.
-fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result<()> {
+pub(super) fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result<()> {
     let own = asker.caller.identity()?;
     match targets {
         Targets::One(pid) => allow_one(asker, own, *pid, requested),
@@ -310,47 +309,6 @@ fn notify_owner(asker: Asker<'_>) -> CallResult {
     let flags = OFlags::from_bits_retain(asker.caller.int(2).cast_unsigned());
     rustix::fs::fcntl_setfl(&fd, flags)?;
     Ok(Answer::Return(0))
-}
-
-pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
-    if let Some(later) = begin_tracking(asker) {
-        return later;
-    }
-    let int = |n| asker.caller.int(n);
-    let one = |n: usize| u32::try_from(int(n)).map(Targets::One).map_err(|_| Errno::SRCH);
-    let (ptrace, many) = (perm::process::PTRACE, !asker.state.subjects.cannot_differ_yet());
-    match asker.number {
-        Sysno::ptrace if int(0) == libc::PTRACE_TRACEME as i32 => {
-            let &Identity { pid, parent, .. } = asker.caller.identity()?;
-            let tracer = Asker { ssid: subject_of(asker, parent)?, ..asker };
-            ask(tracer, asker.ssid, ptrace, &|| "its child".to_owned())?;
-            watch(asker.state, pid)?;
-        }
-        Sysno::ptrace if attach::is_attach(int(0)) && many => {
-            let target = attach::Tracee::of(asker, int(1));
-            allow(asker, &one(1)?, ptrace)?;
-            return attach::attach(asker, &target?);
-        }
-        Sysno::ptrace => allow(asker, &one(1)?, ptrace)?,
-        Sysno::process_vm_readv | Sysno::process_vm_writev if many => {
-            allow(asker, &one(0)?, ptrace)?;
-            return attach::reach(asker, int(0));
-        }
-        Sysno::kcmp => {
-            let targets = attach::Tracee::all(asker, &[int(0), int(1)]);
-            allow(asker, &one(0)?, ptrace)?;
-            allow(asker, &one(1)?, ptrace)?;
-            return attach::reach_held(asker, &targets?);
-        }
-        // The descriptor may stand for another process by the time that the kernel looks.
-        Sysno::pidfd_getfd if many => return Err(refuse(asker, Reach::Pidfd)),
-        Sysno::pidfd_getfd => {
-            allow(asker, &Targets::One(send::behind_pidfd(asker, int(0))?), ptrace)?;
-        }
-        _ => allow(asker, &one(0)?, ptrace)?,
-    }
-    // As for signals; Landlock refuses every process outside the sandbox.
-    Ok(Answer::Continue)
 }
 
 pub(super) fn tune(asker: Asker<'_>) -> CallResult {

@@ -11,6 +11,8 @@ pub(super) enum Reach {
     Owner,
     /// The process behind a descriptor.
     Pidfd,
+    /// The process with a number of the machine's.
+    Number,
     /// A group that is Dewar's, too.
     OwnGroup,
     /// All of a group or of a user, on the machine.
@@ -30,8 +32,15 @@ pub(super) fn refuse(asker: Asker<'_>, reach: Reach) -> Errno {
         ),
         Reach::Pidfd => (
             "a descriptor of another process (pidfd_getfd)",
-            "in a run with several domains that process may be in another domain by the time that the kernel looks",
+            "by the time that the kernel looks, that process may be in another domain, or outside: here are several domains, or \
+             no Landlock, which would keep it inside",
             "pass the descriptor over a local socket (SCM_RIGHTS)",
+        ),
+        Reach::Number => (
+            "another process, by a number of the machine's",
+            "the number may be that of a process outside by the time that the kernel looks, and this machine has no Landlock, \
+             which would keep it inside",
+            "have the debugger start the program; or run on a kernel with Landlock, or with PIDs of its own",
         ),
         Reach::OwnGroup => (
             "its process group, in which Dewar is, and whatever its caller started beside it",

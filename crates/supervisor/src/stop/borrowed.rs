@@ -4,6 +4,7 @@ use super::let_go;
 use crate::sys::{
     memory,
     ptrace::{self, Registers, State},
+    rseq,
 };
 use rustix::io::{Errno, Result};
 
@@ -76,7 +77,7 @@ impl Sequence {
     fn leave(tid: u32) -> Result<Option<Self>> {
         /// Of `rseq_cs` in `struct rseq` (linux/rseq.h).
         const SECTION: u64 = 8;
-        let Some(area) = ptrace::rseq_area(tid)? else { return Ok(None) };
+        let Some(area) = rseq::rseq_area(tid)? else { return Ok(None) };
         let field = area.address.checked_add(SECTION).ok_or(Errno::FAULT)?;
         let mut section = [0; 8];
         if memory::read(tid, field, &mut section)? != section.len() {

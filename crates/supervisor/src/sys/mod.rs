@@ -7,5 +7,6 @@ pub mod limit;
 pub mod memory;
 pub(crate) mod notify;
 pub mod ptrace;
+pub(crate) mod rseq;
 pub mod socket;
 pub mod thread;

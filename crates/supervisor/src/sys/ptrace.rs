@@ -32,7 +32,8 @@ impl Seized {
     /// Seizes thread `tid` of `pid`, and makes it stop at an exec, or when it next returns to its
     /// program. `is_over` as for [`Seized::wait`].
     pub fn new(pid: u32, tid: u32, is_over: impl Fn() -> bool) -> Result<Self> {
-        let options = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
+        let options =
+            libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
         request(libc::PTRACE_SEIZE, tid, options as usize)?;
         let seized = Self { pid, tid };
         if let Err(error) = request(libc::PTRACE_INTERRUPT, tid, 0) {
@@ -252,50 +253,6 @@ pub fn block_signals(tid: u32, mask: u64) -> Result<u64> {
 const GETSIGMASK: libc::c_uint = 0x420a;
 const SETSIGMASK: libc::c_uint = 0x420b;
 const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
-const GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
-
-/// Where a thread has told the kernel of its restartable sequence (`struct rseq`), and by what.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RseqArea {
-    /// The address of its `struct rseq`.
-    pub address: u64,
-    /// The size that it was registered with.
-    pub len: u32,
-    /// What stands before the code that goes on for an interrupted sequence.
-    pub signature: u32,
-    flags: u32,
-    pad: u32,
-}
-
-/// The one of a stopped thread; `None` if it has registered none, or the kernel knows of none.
-///
-/// # Errors
-///
-/// Those of ptrace(2): `EIO` where the kernel has sequences, and does not tell (before Linux 5.13).
-pub fn rseq_area(tid: u32) -> Result<Option<RseqArea>> {
-    let mut area = RseqArea::default();
-    let size = size_of::<RseqArea>();
-    // SAFETY: GET_RSEQ_CONFIGURATION writes at most `addr` bytes, of which `area` has as many; it
-    // is plain integers.
-    let got =
-        unsafe { libc::ptrace(GET_RSEQ_CONFIGURATION, tid as libc::pid_t, size, &raw mut area) };
-    if got != -1 {
-        return Ok((area.address != 0).then_some(area));
-    }
-    match last_errno() {
-        Errno::IO if !has_sequences() => Ok(None),
-        error => Err(error),
-    }
-}
-
-/// Whether the kernel has restartable sequences, for whoever is under the filters of this process.
-fn has_sequences() -> bool {
-    const UNREGISTER: u32 = 1;
-    // SAFETY: nobody has registered an area at null, so that nothing is changed by taking it back.
-    let code = unsafe { libc::syscall(libc::SYS_rseq, 0_usize, 0_u32, UNREGISTER, 0_u32) };
-    code == 0 || last_errno() != Errno::NOSYS
-}
 
 /// What the kernel says of a thread that is stopped at a call (`struct ptrace_syscall_info`).
 #[repr(C)]
@@ -351,6 +308,17 @@ pub fn poll(tid: u32) -> Option<State> {
     }
 }
 
+/// The same, waited for.
+pub fn wait(tid: u32) -> State {
+    loop {
+        match waited(tid as libc::pid_t, 0) {
+            Ok(Some((_, state))) => return state,
+            Ok(None) | Err(Errno::INTR) => {}
+            Err(_) => return State::Gone,
+        }
+    }
+}
+
 /// A thread that the calling thread has seized, also one it does not know of, and that has changed
 /// its state.
 pub fn poll_any() -> Option<(u32, State)> {
@@ -367,8 +335,12 @@ pub fn see_off(tid: u32) -> bool {
 }
 
 fn changed(tid: libc::pid_t) -> Result<Option<(u32, State)>> {
+    waited(tid, libc::WNOHANG)
+}
+
+fn waited(tid: libc::pid_t, flags: i32) -> Result<Option<(u32, State)>> {
     let mut status = 0;
-    let flags = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
+    let flags = libc::__WALL | libc::__WNOTHREAD | flags;
     // SAFETY: `status` is a valid place for the one integer that waitpid writes.
     let tid = unsafe { libc::waitpid(tid, &raw mut status, flags) };
     let state = match tid {
@@ -395,6 +367,6 @@ fn request(request: libc::c_uint, tid: u32, data: usize) -> Result<()> {
     if code == -1 { Err(last_errno()) } else { Ok(()) }
 }
 
-fn last_errno() -> Errno {
+pub(super) fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
