@@ -31,11 +31,41 @@ fn every_example_passes_its_cases_on_every_target() {
     let dir = tempfile::tempdir().expect("a directory");
     let names = ["gray.e", "words.e", "visits.e", "cat.e", "rot13.wat"];
     let paths = names.map(|name| format!("{EXAMPLES}/{name}"));
-    let args: Vec<&str> = ["test"].into_iter().chain(paths.iter().map(String::as_str)).collect();
+    let words = ["test", "--target", "all"];
+    let args: Vec<&str> = words.into_iter().chain(paths.iter().map(String::as_str)).collect();
     let said = plugin(dir.path(), &args, "");
     assert_eq!(said.status, 0, "{}{}", said.out, said.err);
     assert!(said.out.contains("ok      gray on native+stack"), "{}", said.out);
     assert!(said.out.contains("0 failed"), "{}", said.out);
+}
+
+/// What is tested is as strange as what is run.
+#[test]
+fn a_plugin_is_tested_isolated_unless_another_target_is_named() {
+    let dir = written(ECHO);
+    for case in ["p.in", "p.out"] {
+        fs::write(dir.path().join(case), "hello").expect("it can be written");
+    }
+    let said = plugin(dir.path(), &["test", "p.e"], "");
+    assert_eq!(said.out, "ok      p on isolated\n1 passed, 0 failed, 0 left out\n", "{}", said.err);
+    let said = plugin(dir.path(), &["test", "p.e", "--target", "native"], "");
+    assert!(said.out.starts_with("ok      p on native\n"), "{}{}", said.out, said.err);
+}
+
+#[test]
+fn neither_a_plugin_nor_a_case_is_a_pipe_that_is_waited_for() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let dir = written(ECHO);
+    fs::write(dir.path().join("p.out"), "hello").expect("it can be written");
+    for pipe in ["pipe.e", "p.in"] {
+        let mode = Mode::from_raw_mode(0o600);
+        mknodat(CWD, dir.path().join(pipe), FileType::Fifo, mode, 0).expect("it can be made");
+    }
+    for args in [["test", "p.e"], ["test", "pipe.e"], ["run", "pipe.e"], ["build", "pipe.e"]] {
+        let said = plugin(dir.path(), &args, "");
+        assert_eq!(said.status, 2, "{args:?}: {}", said.err);
+        assert!(said.err.contains("is no file by itself"), "{args:?}: {}", said.err);
+    }
 }
 
 #[test]

@@ -9,8 +9,8 @@ use crate::{
     medium::{Medium, WorkspaceError},
     operation,
     pairs::{
-        Aim, Experiment, ExperimentResult, Language, Launch, ProcessRunner, Processor, Runner,
-        RunnerError, Setting, Store, StoreError, Subject, Unit, WholeCommand,
+        Aim, Experiment, ExperimentResult, Language, Launch, ProcessRunner, Processor, RawFile,
+        Runner, RunnerError, Setting, Store, StoreError, Subject, Unit, WholeCommand,
         engine::{self, Standing},
     },
     sample, walk,
@@ -341,17 +341,14 @@ impl Study {
     /// [`StudyError`]. A setting that fails is a row that says why.
     pub fn run(
         mut self,
-        raw: Option<&Path>,
+        raw: Option<RawFile>,
         interrupt: &Interrupt,
         progress: &mut dyn FnMut(Standing<'_>),
     ) -> Result<ExperimentResult, StudyError> {
         let mut runners: Vec<Box<dyn Runner + '_>> =
             self.hands.iter().map(|hand| hand.runner(interrupt)).collect();
         calibrate(&mut self.experiment, &mut *runners[0])?;
-        let store = match raw {
-            Some(path) => Store::open(path, self.experiment.clone())?,
-            None => Store::nowhere(self.experiment.clone()),
-        };
+        let store = Store::open(raw, self.experiment.clone())?;
         Ok(engine::run(store, &mut runners, interrupt, progress)?)
     }
 }

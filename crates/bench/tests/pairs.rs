@@ -6,12 +6,20 @@ use bench::{
     interrupt::Interrupt,
     machine::Machine,
     pairs::{
-        Aim, Experiment, ExperimentResult, Language, Launch, ProcessRunner, Processor, Runner,
-        RunnerError, Setting, Stop, Store, Subject, Took, Unit, Verdict, engine, read,
+        Aim, Experiment, ExperimentResult, Language, Launch, ProcessRunner, Processor, RawFile,
+        Runner, RunnerError, Setting, Stop, Store, StoreError, Subject, Took, Unit, Verdict,
+        engine, read,
     },
 };
 use rustix::process::{Signal, getpid, kill_process};
-use std::{collections::BTreeSet, env, path::PathBuf, sync::Mutex, time::Duration};
+use std::{
+    collections::BTreeSet,
+    env,
+    fs::File,
+    path::{Path, PathBuf},
+    sync::Mutex,
+    time::Duration,
+};
 
 /// Interrupts are for the whole process, and so tests that notice them come one after another.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -183,6 +191,14 @@ impl Runner for Slow {
     }
 }
 
+/// Samples in the file `path`.
+fn store(path: &Path, plan: Experiment) -> Result<Store, StoreError> {
+    let open = |path: &Path| {
+        File::options().read(true).write(true).create(true).truncate(false).open(path)
+    };
+    Store::open(Some(RawFile { path: path.to_owned(), open }), plan)
+}
+
 #[test]
 fn little_time_is_shared_among_as_many_lives_as_a_figure_takes() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -191,7 +207,7 @@ fn little_time_is_shared_among_as_many_lives_as_a_figure_takes() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("made.jsonl");
     let slow = |seed| -> Box<dyn Runner> { Box::new(Slow(Made::new(seed, 1.0))) };
-    let outcome = run(Store::open(&path, plan).expect("a file"), vec![slow(1), slow(2)]);
+    let outcome = run(store(&path, plan).expect("a file"), vec![slow(1), slow(2)]);
     assert_eq!(outcome.stop, Stop::Budget);
     let samples = read(&path).expect("samples").samples;
     let lives: BTreeSet<_> = samples.iter().filter_map(|sample| sample.life).collect();
@@ -242,19 +258,19 @@ fn what_was_begun_is_continued_and_a_broken_last_line_is_forgotten() {
     let mut plan = experiment(&TWO, &["one"]);
     plan.aim = Aim { half_width: 1e-9, budget_s: 0.05, ..plan.aim };
     let runners = || vec![Made::runner(1, 1.0), Made::runner(2, 1.0)];
-    run(Store::open(&path, plan.clone()).expect("a file"), runners());
+    run(store(&path, plan.clone()).expect("a file"), runners());
     let first = read(&path).expect("samples");
     let text = std::fs::read_to_string(&path).expect("a file");
     std::fs::write(&path, text + "{\"sample\":{\"rou").expect("a file");
     plan.aim.budget_s = 0.1;
-    let outcome = run(Store::open(&path, plan.clone()).expect("a file"), runners());
+    let outcome = run(store(&path, plan.clone()).expect("a file"), runners());
     let second = read(&path).expect("samples");
     assert!(second.samples.len() > first.samples.len());
     assert_eq!(second.samples[..first.samples.len()], first.samples);
     assert!(second.samples.is_sorted_by_key(|sample| sample.round));
     assert!(outcome.seconds >= 0.1);
     plan.settings[1].name = "another".to_owned();
-    let error = Store::open(&path, plan).expect_err("it is another experiment").to_string();
+    let error = store(&path, plan).expect_err("it is another experiment").to_string();
     assert!(error.contains("other settings"), "{error}");
 }
 
@@ -265,7 +281,7 @@ fn after_ctrl_c_every_whole_round_is_kept() {
     let path = directory.path().join("made.jsonl");
     let mut plan = experiment(&TWO, &["one"]);
     plan.aim = Aim { half_width: 1e-9, budget_s: 600.0, ..plan.aim };
-    let store = Store::open(&path, plan).expect("a file");
+    let store = store(&path, plan).expect("a file");
     let interrupt = Interrupt::notice().expect("signals can be noticed");
     let mut runners = vec![Made::runner(1, 1.0), Made::runner(2, 1.0)];
     let outcome = engine::run(store, &mut runners, &interrupt, &mut |standing| {

@@ -11,7 +11,7 @@
 //! more.
 //!
 //! [`output`] prints; [`look`] makes it readable: colour, width, pages.
-//! [`output_file`] writes where a run may have been before.
+//! [`output_file`] writes, and [`input_file`] reads, where a run may have been before.
 //! [`help`] completes what help texts say, and fits it to the terminal.
 //! [`failure`] says why something was not done, and with which exit status.
 #![forbid(unsafe_code)]
@@ -20,6 +20,7 @@ pub mod args;
 pub mod exhausted;
 pub mod failure;
 pub mod help;
+pub mod input_file;
 pub mod look;
 pub mod output;
 pub mod output_file;

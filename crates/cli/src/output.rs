@@ -5,7 +5,10 @@ use crate::output_file;
 use anyhow::Context as _;
 use flask::visible_json;
 use serde::Serialize;
-use std::io::{self, Write as _};
+use std::{
+    io::{self, Write as _},
+    path::Path,
+};
 
 /// `value` as JSON for people and programs: indented, and without a character that could steer a
 /// terminal.
@@ -53,6 +56,18 @@ pub fn document(args: &ShowArgs, results: &impl Serialize) -> anyhow::Result<()>
         print(json()?.as_bytes())?;
     }
     Ok(())
+}
+
+/// Writes `text` to the file `name` of `directory`, which is made if it is not there.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn keep(directory: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let file = directory.join(name);
+    output_file::make_directory(directory, &[], 0o777)
+        .and_then(|()| output_file::replace(&file, text.as_bytes()))
+        .with_context(|| format!("cannot write `{}`", file.display()))
 }
 
 /// Writes `text` to standard output. A reader that has gone away is no error.

@@ -6,7 +6,7 @@
 //! made: not the file's own name, and none on the way from the working directory.
 
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat, openat2, statat},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, statat},
     io::Errno,
 };
 use std::{
@@ -25,7 +25,7 @@ const LINK: &str =
     "it is a link, or there is one on the way, as a run may leave: name the file that is meant";
 
 /// What anything else is answered.
-const NO_FILE: &str = "it is there, and is no file by itself";
+pub(crate) const NO_FILE: &str = "it is there, and is no file by itself";
 
 /// Opens the file `path` to append to it, and makes it if it is not there; a run on `workspace` may
 /// have been where it lies. What lies in `/dev` and `/proc`, where no run makes anything, is opened
@@ -38,9 +38,22 @@ pub fn append(path: &Path, workspace: Option<&Path>) -> io::Result<File> {
     if is_systems(path) {
         return File::options().append(true).open(path);
     }
-    let (directory, name) = place(path, workspace)?;
+    open(path, workspace.as_slice(), OFlags::WRONLY | OFlags::APPEND)
+}
+
+/// Opens the file `path` to read it and to write on, and makes it if it is not there.
+///
+/// # Errors
+///
+/// That it is a link or no file, or what the system says.
+pub fn update(path: &Path) -> io::Result<File> {
+    open(path, &[], OFlags::RDWR)
+}
+
+fn open(path: &Path, near: &[&Path], access: OFlags) -> io::Result<File> {
+    let (directory, name) = place(path, near)?;
     // A pipe that nobody reads is no reason to wait.
-    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+    let flags = access | OFlags::CREATE | OFlags::CLOEXEC;
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = match openat(&directory, name, flags, Mode::from_raw_mode(0o666)) {
         Err(Errno::LOOP) => return Err(io::Error::other(LINK)),
@@ -64,7 +77,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if is_systems(path) {
         return File::options().write(true).open(path)?.write_all(bytes);
     }
-    let (directory, name) = place(path, None)?;
+    let (directory, name) = place(path, &[])?;
     let before = match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(there) => match FileType::from_raw_mode(there.st_mode) {
             FileType::RegularFile => Some(Permissions::from_mode(there.st_mode & 0o777)),
@@ -95,12 +108,37 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// That there is a link on the way, or what the system says.
 pub fn directory(path: &Path) -> io::Result<(PathBuf, OwnedFd)> {
-    let (directory, _) = place(path, None)?;
+    let (directory, _) = place(path, &[])?;
     Ok((held(&directory), directory))
 }
 
+/// Makes the directory `path`, and those on the way that are missing, with `mode` as the umask
+/// leaves it; a run may have been in the directories `near`, too.
+///
+/// # Errors
+///
+/// That there is a link, or what the system says.
+pub fn make_directory(path: &Path, near: &[&Path], mode: u32) -> io::Result<()> {
+    let is_there = || place(&path.join("it"), near).map(drop);
+    match is_there() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        otherwise => return otherwise,
+    }
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        make_directory(parent, near, mode)?;
+    }
+    if path.file_name().is_some() {
+        let (directory, name) = place(path, near)?;
+        match mkdirat(&directory, name, Mode::from_raw_mode(mode)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    is_there()
+}
+
 /// Whether it lies where no run makes anything.
-fn is_systems(path: &Path) -> bool {
+pub(crate) fn is_systems(path: &Path) -> bool {
     ["/dev", "/proc"].iter().any(|top| path.starts_with(top))
 }
 
@@ -109,9 +147,9 @@ fn held(directory: &OwnedFd) -> PathBuf {
 }
 
 /// The directory that `path` lies in, and its name there. No link below the working directory, nor
-/// below `workspace`, is followed; elsewhere a link is as the user has it, and the whole path is
-/// the user's word.
-fn place<'a>(path: &'a Path, workspace: Option<&Path>) -> io::Result<(OwnedFd, &'a OsStr)> {
+/// below those that are `near`, is followed; elsewhere a link is as the user has it, and the whole
+/// path is the user's word.
+fn place<'a>(path: &'a Path, near: &[&Path]) -> io::Result<(OwnedFd, &'a OsStr)> {
     let name = path.file_name().ok_or(Errno::ISDIR)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
@@ -128,7 +166,7 @@ fn place<'a>(path: &'a Path, workspace: Option<&Path>) -> io::Result<(OwnedFd, &
     }
     for above in parent.ancestors() {
         let it = number(above);
-        let mut near = [Some(Path::new(".")), workspace].into_iter().flatten();
+        let mut near = [Path::new(".")].into_iter().chain(near.iter().copied());
         if let Some(near) = near.find(|near| it.is_some() && number(near) == it)
             && let Ok(rest) = parent.strip_prefix(above)
         {
@@ -160,6 +198,7 @@ mod tests {
         rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, mode, 0).unwrap();
         for name in ["link", "dangling", "pipe", "."] {
             append(&at(name), None).unwrap_err();
+            update(&at(name)).unwrap_err();
             replace(&at(name), b"other").unwrap_err();
         }
         // With a reader, too.
@@ -208,6 +247,18 @@ mod tests {
         let other = tempfile::tempdir().unwrap();
         symlink(whole.join("real"), other.path().join("linked")).unwrap();
         append(&other.path().join("linked/file"), None).unwrap();
+        let made = |path: PathBuf, near: &[&Path]| make_directory(&path, near, 0o777);
+        made(other.path().join("linked/a/b"), &[]).unwrap();
+        made(near.join("real/a/../c/d"), &[]).unwrap();
+        symlink("nowhere", near.join("dangling")).unwrap();
+        for path in ["linked/new", "dangling", "dangling/new"] {
+            for near in [near, &whole] {
+                assert_eq!(made(near.join(path), &[]).unwrap_err().to_string(), LINK);
+            }
+        }
+        assert!(near.join("real/c/d").is_dir() && !near.join("nowhere").exists());
+        made(other.path().join("linked/new"), &[other.path()]).unwrap_err();
+        assert!(!near.join("real/new").exists());
         // But in a workspace, and where the working directory was entered by one.
         append(&other.path().join("linked/file"), Some(other.path())).unwrap_err();
         symlink(&whole, other.path().join("here")).unwrap();

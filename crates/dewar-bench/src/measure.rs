@@ -48,8 +48,8 @@ pub(crate) fn run(what: What) -> anyhow::Result<()> {
         What::Library(args) => library::run(&args),
         What::Revoke(args) => revoke::run(&args),
         What::Web(args) => web::run(&args),
-        What::Sample { directory } => sample::write(&directory)
-            .with_context(|| format!("cannot write the sample to `{}`", directory.display())),
+        What::Sample { directory } => (sample::files().iter())
+            .try_for_each(|file| output::keep(&directory, &file.name, &file.text)),
     }
 }
 

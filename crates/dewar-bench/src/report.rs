@@ -6,7 +6,7 @@ use cli::{
     args::bench::ReportArgs,
     failure::Usage,
     output::{self, tell},
-    program,
+    output_file, program,
 };
 use std::{
     env,
@@ -43,13 +43,13 @@ const FETCHING: [&str; 2] = ["project", "kernel"];
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let directory = args.directory.clone().map_or_else(default_directory, Ok)?;
     if !args.as_is {
-        std::fs::create_dir_all(&directory)
+        output_file::make_directory(&directory, &[], 0o777)
             .with_context(|| format!("cannot make `{}`", directory.display()))?;
         measure(&directory, args)?;
     }
     let sections = report::collect(&directory).map_err(|error| Usage(error.to_string()))?;
     if let Some(file) = &args.output {
-        cli::output_file::replace(file, report::html(&sections).as_bytes())
+        output_file::replace(file, report::html(&sections).as_bytes())
             .with_context(|| format!("cannot write `{}`", file.display()))?;
         tell!("dewar: the report is in {}", file.display());
     }

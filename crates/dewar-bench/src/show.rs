@@ -3,16 +3,15 @@
 use anyhow::Context as _;
 use bench::{
     interrupt::Interrupt,
-    pairs::ExperimentResult,
+    pairs::{ExperimentResult, RawFile},
     progress::Bar,
     report::Section,
     sheet::{Sheet, Width},
     study::Study,
     table::Style,
 };
-use cli::{args::show::ShowArgs, output};
+use cli::{args::show::ShowArgs, output, output_file};
 use serde::Serialize;
-use std::path::PathBuf;
 
 /// Measures a study, keeps its samples, and prints its tables.
 pub(crate) fn study(study: Study, show: &ShowArgs) -> anyhow::Result<ExperimentResult> {
@@ -46,9 +45,9 @@ pub(crate) fn is_measured(outcome: &ExperimentResult) -> bool {
 pub(crate) fn measure(study: Study, show: &ShowArgs) -> anyhow::Result<ExperimentResult> {
     let name = study.experiment.name.clone();
     let interrupt = Interrupt::notice()?;
-    let raw = kept(show, &format!("{name}.jsonl"))?;
+    let raw = samples(show, &format!("{name}.jsonl"))?;
     let bar = Bar::new(&name);
-    Ok(study.run(raw.as_deref(), &interrupt, &mut |standing| bar.show(standing))?)
+    Ok(study.run(raw, &interrupt, &mut |standing| bar.show(standing))?)
 }
 
 /// Prints tables as the arguments say, and `data` where JSON is asked for.
@@ -75,14 +74,14 @@ fn drawn(all: &[Sheet], markdown: bool, show: &ShowArgs) -> String {
 /// Keeps a section for a report, if that is asked for.
 pub(crate) fn keep(section: &Section, show: &ShowArgs) -> anyhow::Result<()> {
     let Some(directory) = &show.keep else { return Ok(()) };
-    std::fs::create_dir_all(directory)
-        .and_then(|()| section.keep(directory))
-        .with_context(|| format!("cannot keep results in `{}`", directory.display()))
+    let (name, text) = section.file()?;
+    output::keep(directory, &name, &text)
 }
 
-fn kept(show: &ShowArgs, name: &str) -> anyhow::Result<Option<PathBuf>> {
+/// The file of samples, if they are to be kept.
+pub(crate) fn samples(show: &ShowArgs, name: &str) -> anyhow::Result<Option<RawFile>> {
     let Some(directory) = &show.keep else { return Ok(None) };
-    std::fs::create_dir_all(directory)
+    output_file::make_directory(directory, &[], 0o777)
         .with_context(|| format!("cannot keep samples in `{}`", directory.display()))?;
-    Ok(Some(directory.join(name)))
+    Ok(Some(RawFile { path: directory.join(name), open: output_file::update }))
 }

@@ -10,7 +10,7 @@ use bench::{
     report::Section,
     web::{self, GrowthReport, Programs, SoakReport},
 };
-use cli::{args::bench::WebArgs, failure::Usage, program};
+use cli::{args::bench::WebArgs, failure::Usage, output, program};
 use std::{fs, path::Path};
 
 /// Measures, and prints what was asked for.
@@ -56,17 +56,10 @@ fn servers(args: &WebArgs, programs: &Programs, scratch: &Path) -> anyhow::Resul
         most: args.rounds.map(|rounds| rounds as usize),
         ..Aim::default()
     };
-    let raw = match &args.show.keep {
-        Some(directory) => {
-            fs::create_dir_all(directory)
-                .with_context(|| format!("cannot keep samples in `{}`", directory.display()))?;
-            Some(directory.join("web.jsonl"))
-        }
-        None => None,
-    };
+    let raw = show::samples(&args.show, "web.jsonl")?;
     let (interrupt, bar) = (Interrupt::notice()?, Bar::new("web"));
     let shown = &mut |standing: bench::pairs::engine::Standing<'_>| bar.show(standing);
-    let report = web::measure(&found, aim, raw.as_deref(), (&interrupt, shown))?;
+    let report = web::measure(&found, aim, raw, (&interrupt, shown))?;
     drop(bar);
     anyhow::ensure!(!report.is_empty(), "nothing could be measured");
     show::sheets(&report.sheets(), &report, &args.show)?;
@@ -100,17 +93,13 @@ fn growth(args: &WebArgs, programs: &Programs, scratch: &Path) -> anyhow::Result
 /// Draws figures into the directory that is asked for.
 fn plot(args: &WebArgs, figures: &[(String, Figure)]) -> anyhow::Result<()> {
     let Some(directory) = &args.plot else { return Ok(()) };
-    fs::create_dir_all(directory)
-        .with_context(|| format!("cannot draw into `{}`", directory.display()))?;
     for (name, figure) in figures {
-        let path = directory.join(format!("web-{name}.svg"));
         let drawn = match figure.svg(name) {
             Ok(drawn) => drawn,
             Err(bench::plot::PlotError::Empty) => continue,
             Err(error) => return Err(error.into()),
         };
-        cli::output_file::replace(&path, drawn.as_bytes())
-            .with_context(|| format!("cannot write `{}`", path.display()))?;
+        output::keep(directory, &format!("web-{name}.svg"), &drawn)?;
     }
     Ok(())
 }

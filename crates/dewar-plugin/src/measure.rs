@@ -7,7 +7,6 @@ mod latency;
 mod operations;
 mod trial;
 
-use anyhow::Context as _;
 use bench::{
     interleaved::Interleaved,
     kernels::{Cod, Gcc, Implementation, KERNELS, KernelComparison, KernelReport, LuaJit},
@@ -52,9 +51,8 @@ pub(crate) fn run(args: &PluginBenchArgs) -> anyhow::Result<()> {
     }
     let section = section(&report);
     if let Some(directory) = &args.show.keep {
-        std::fs::create_dir_all(directory)
-            .and_then(|()| section.keep(directory))
-            .with_context(|| format!("cannot keep results in `{}`", directory.display()))?;
+        let (name, text) = section.file()?;
+        output::keep(directory, &name, &text)?;
     }
     let width = Width::of(args.show.wide, cli::look::columns());
     output::report(&args.show, &report, |markdown| {

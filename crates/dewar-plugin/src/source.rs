@@ -1,11 +1,11 @@
 //! A plugin's file.
 
-use cli::failure::Usage;
+use cli::{failure::Usage, input_file};
 use ecode::{Compiled, Input};
 use plugin_host::{
     HOST_DECLARATIONS, Limits, PLUGIN_CONTEXT, PluginSpec, Source, Target, visible_lines,
 };
-use std::{fs::File, io::Read as _, path::Path};
+use std::{io::Read as _, path::Path};
 
 /// No file that is larger is a plugin: texts and modules have at most 4 MiB, modules as text some
 /// more.
@@ -30,7 +30,7 @@ impl SourceFile {
         let name = path.display().to_string();
         let wrong = |why: String| Usage(format!("{name}: {why}"));
         let mut bytes = Vec::new();
-        let read = File::open(path)
+        let read = input_file::open(path)
             .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
             .map_err(|error| Usage(format!("cannot read plugin `{name}`: {error}")))?;
         if read as u64 > MAX_BYTES {

@@ -9,11 +9,11 @@ use anyhow::Context as _;
 use cli::{
     args::plugin::{TargetArg, TestArgs},
     failure::{Failed, Usage},
-    output,
+    input_file, output,
 };
 use plugin_host::Target;
 use serde_json::json;
-use std::{fs, path::Path};
+use std::{fs, io::Read as _, path::Path};
 
 /// A request and the reply that it must give.
 struct Case {
@@ -123,7 +123,11 @@ fn cases(file: &Path) -> anyhow::Result<Vec<Case>> {
             continue;
         };
         let read = |path: &Path| {
-            fs::read(path).map_err(|error| Usage(format!("{}: {error}", path.display())))
+            let read = input_file::open(path).and_then(|mut file| {
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes).map(|_| bytes)
+            });
+            read.map_err(|error| Usage(format!("{}: {error}", path.display())))
         };
         let (request, want) = (read(&path)?, read(&path.with_extension("out"))?);
         cases.push(Case { name: name.to_owned(), request, want });

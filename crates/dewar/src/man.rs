@@ -42,11 +42,7 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
             "`{name}` is a command, and `dewar help {name}` tells of it; write `./{name}` for a directory"
         )));
     }
-    let near = match output_file::directory(&dir.join("page")) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => std::fs::create_dir_all(dir),
-    };
-    let made = near.and_then(|()| write(command, dir));
+    let made = output_file::make_directory(dir, &[], 0o777).and_then(|()| write(command, dir));
     made.with_context(|| format!("cannot write manual pages to `{}`", dir.display()))
 }
 

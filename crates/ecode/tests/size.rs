@@ -83,6 +83,24 @@ fn looking_for_a_field_ends() {
 }
 
 #[test]
+fn a_value_without_braces_counts_for_each_type_that_it_lies_in() {
+    let text = |item: &str, count: usize| {
+        let next = |i: usize| format!("struct s{} {{ struct s{i} a; }};\n", i + 1);
+        format!(
+            "struct s0 {{ char a; }};\n{}static struct s180 x[] = {{ {} }};
+             long handle(long n) {{ return sizeof x; }}",
+            repeat(180, next),
+            item.repeat(count)
+        )
+    };
+    for item in ["1,", "[0].a=1,"] {
+        assert_eq!(refusal_of(&text(item, 20_000)), None);
+        let why = refusal_of(&text(item, 150_000)).unwrap();
+        assert_eq!(why, "checking this text takes more than 20000000 steps");
+    }
+}
+
+#[test]
 fn values_that_are_kept_over_many_branches_are_bounded() {
     let text = |values: usize, loops: usize| {
         repeat(values, |i| format!("long v{i} = n + {i};"))

@@ -85,12 +85,7 @@ impl PluginHost {
     ///
     /// [`LoadError`]; nothing is loaded then.
     pub fn load(&self, spec: &PluginSpec<'_>) -> Result<Loaded, LoadError> {
-        let prepared = self.prepared(spec, &self.server, &self.access)?;
-        let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
-        if plugins.contains_key(spec.name) {
-            return Err(LoadError::Name(format!("there is already a plugin `{}`", spec.name)));
-        }
-        Ok(self.put_among(&mut plugins, prepared))
+        self.load_compiled(self.compile(spec)?)
     }
 
     /// Puts new code in the place of a plugin's. Calls that run finish on the old code; what the
@@ -100,14 +95,49 @@ impl PluginHost {
     ///
     /// [`LoadError`]; the old code stays then.
     pub fn replace(&self, spec: &PluginSpec<'_>) -> Result<Loaded, LoadError> {
-        let missing = || LoadError::Name(format!("there is no plugin `{}` to replace", spec.name));
-        self.entry(spec.name).ok_or_else(missing)?;
-        let prepared = self.prepared(spec, &self.server, &self.access)?;
+        self.entry(spec.name).ok_or_else(|| missing(spec.name))?;
+        self.replace_by(self.compile(spec)?)
+    }
+
+    /// Compiles and links a plugin for [`PluginHost::load_compiled`] and
+    /// [`PluginHost::replace_by`]. Nobody calls it yet.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`].
+    pub fn compile(&self, spec: &PluginSpec<'_>) -> Result<Prepared, LoadError> {
+        self.prepared(spec, &self.server, &self.access)
+    }
+
+    /// Loads what was compiled, as [`PluginHost::load`] does, if the policy lets it by now.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`]; nothing is loaded then.
+    pub fn load_compiled(&self, prepared: Prepared) -> Result<Loaded, LoadError> {
+        let name = &prepared.name;
+        self.may_load((name, prepared.target), prepared.sid, &self.access)?;
         let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
-        let before = plugins.get(spec.name).ok_or_else(missing)?;
+        if plugins.contains_key(name) {
+            return Err(LoadError::Name(format!("there is already a plugin `{name}`")));
+        }
+        Ok(self.put_among(&mut plugins, prepared))
+    }
+
+    /// Puts what was compiled in the place of a plugin's code, as [`PluginHost::replace`] does, if
+    /// the policy lets it by now.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`]; the old code stays then.
+    pub fn replace_by(&self, prepared: Prepared) -> Result<Loaded, LoadError> {
+        let name = &prepared.name;
+        self.may_load((name, prepared.target), prepared.sid, &self.access)?;
+        let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
+        let before = plugins.get(name).ok_or_else(|| missing(name))?;
         if before.version.load().plugin.sid != prepared.sid {
             // It would find what another subject has kept.
-            let why = format!("`{}` has another label: unload it first", spec.name);
+            let why = format!("`{name}` has another label: unload it first");
             return Err(LoadError::Name(why));
         }
         Ok(self.put_among(&mut plugins, prepared))
@@ -267,7 +297,7 @@ impl PluginHost {
         let sid = policy
             .context_to_sid(spec.context)
             .map_err(|error| LoadError::Label { context: spec.context.to_owned(), error })?;
-        let trusted = self.may_load(spec, sid, access)?;
+        let trusted = self.may_load((spec.name, spec.target), sid, access)?;
         let (code, loaded) = self.compiler.compile(spec, trusted)?;
         let name = spec.name.to_owned();
         let prepared =
@@ -315,16 +345,20 @@ impl PluginHost {
 
     fn may_load(
         &self,
-        spec: &PluginSpec<'_>,
+        (name, target): (&str, Target),
         tsid: Sid,
         access: &AccessCheck,
     ) -> Result<Trusted, LoadError> {
         let question = Question { ssid: self.own, tsid, tclass: Class::Plugin };
-        let (requested, permission) = spec.target.permission();
-        let granted = access.allows(spec.name, question, requested, &Hint::default(), || None);
-        let denied = || LoadError::Denied { plugin: spec.name.to_owned(), permission };
+        let (requested, permission) = target.permission();
+        let granted = access.allows(name, question, requested, &Hint::default(), || None);
+        let denied = || LoadError::Denied { plugin: name.to_owned(), permission };
         granted.then(Trusted::by_policy).ok_or_else(denied)
     }
+}
+
+fn missing(name: &str) -> LoadError {
+    LoadError::Name(format!("there is no plugin `{name}` to replace"))
 }
 
 /// Whether the host may call a version, and the version be called.

@@ -167,12 +167,22 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     for directory in missing.into_iter().rev() {
         match fs::DirBuilder::new().mode(0o700).create(directory) {
             // A umask can take more than others' rights.
-            Ok(()) => fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?,
+            Ok(()) => give_all_rights(directory)?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}
             Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+/// Gives this user all rights to a directory of its own that it has just made. Where `HOME` is
+/// another user's, that one may have put something else there since.
+fn give_all_rights(path: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = rustix::fs::open(path, flags, Mode::empty())?;
+    insist_on_own(&made)?;
+    let held = format!("/proc/self/fd/{}", made.as_raw_fd());
+    fs::set_permissions(held, fs::Permissions::from_mode(0o700))
 }
 
 /// The directory `path`, if it is this user's: where `HOME` is another user's, that one may have

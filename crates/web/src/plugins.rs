@@ -1,5 +1,6 @@
 //! The plugins of a server: by name, with what they are for.
 
+mod bindings;
 mod follow;
 
 use crate::{
@@ -9,19 +10,19 @@ use crate::{
     manager::{Manager, ManagerError},
 };
 use arc_swap::ArcSwap;
-use avc::Hint;
 use flask::{SecurityServer, Sid};
-use foldhash::HashMap;
 use plugin_host::{Cache, HOST_CONTEXT, LoadError, PLUGIN_CONTEXT, PluginHost, PluginSpec, Source};
 use std::{
+    collections::HashMap,
     fs, io,
-    ops::Deref,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
+
+pub(crate) use bindings::{Binding, Bindings};
 
 /// No plugin's file is larger.
 const MAX_FILE: u64 = 16 << 20;
@@ -76,87 +77,6 @@ pub(crate) struct Plugin {
     pub(crate) complaints: Complaints,
 }
 
-/// One worker's hold on a plugin. Every request counts references to it: if workers shared that
-/// count, each request would take its cache line from the others.
-pub(crate) struct Binding {
-    plugin: Arc<Plugin>,
-    /// Where the manager's answers about it and requests, and it and files, lie.
-    pub(crate) request_hint: Hint,
-    pub(crate) file_hint: Hint,
-}
-
-impl Deref for Binding {
-    type Target = Plugin;
-
-    fn deref(&self) -> &Plugin {
-        &self.plugin
-    }
-}
-
-/// What plugins are for, made for looking up by one worker.
-#[derive(Default)]
-pub(crate) struct Bindings {
-    routes: HashMap<Box<str>, Arc<Binding>>,
-    media: HashMap<Box<str>, Vec<Arc<Binding>>>,
-    /// For the heads of whatever lies beneath, by route; with an empty one for everything.
-    heads: Vec<Arc<Binding>>,
-    longest: usize,
-}
-
-impl Bindings {
-    fn new(all: &[Arc<Plugin>]) -> Self {
-        let mut made = Self::default();
-        for plugin in all {
-            let (request_hint, file_hint) = (Hint::default(), Hint::default());
-            let binding = Arc::new(Binding { plugin: Arc::clone(plugin), request_hint, file_hint });
-            let config = &plugin.config;
-            if config.kind == Kind::Headers {
-                made.heads.push(binding);
-            } else if let Some(route) = &config.route {
-                made.longest = made.longest.max(route.len());
-                made.routes.insert(route.as_str().into(), binding);
-            } else if let Some(media) = &config.media {
-                made.media.entry(media.as_str().into()).or_default().push(binding);
-            }
-        }
-        made
-    }
-
-    /// The plugin with the longest route that `path` begins with.
-    pub(crate) fn by_path(&self, path: &[u8]) -> Option<&Arc<Binding>> {
-        if self.routes.is_empty() {
-            return None;
-        }
-        let ends = path.iter().enumerate().take(self.longest).filter(|(_, byte)| **byte == b'/');
-        // What lies beneath a route may have a name that is no text.
-        let begins = ends.filter_map(|(at, _)| std::str::from_utf8(&path[..=at]).ok());
-        begins.filter_map(|begin| self.routes.get(begin)).next_back()
-    }
-
-    /// The plugins for content of a type.
-    pub(crate) fn by_media(&self, media: &str) -> &[Arc<Binding>] {
-        self.media.get(media).map_or(&[], Vec::as_slice)
-    }
-
-    /// Whether there are plugins for the heads of answers.
-    pub(crate) fn has_heads(&self) -> bool {
-        !self.heads.is_empty()
-    }
-
-    /// The plugins for the heads of answers of type `media` to `path`, decoded and between slashes.
-    pub(crate) fn by_head<'b>(
-        &'b self,
-        path: &'b [u8],
-        media: &'b str,
-    ) -> impl Iterator<Item = &'b Arc<Binding>> {
-        self.heads.iter().filter(move |binding| {
-            let config = &binding.config;
-            config.route.as_ref().is_none_or(|route| path.starts_with(route.as_bytes()))
-                && config.media.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(media))
-        })
-    }
-}
-
 /// All plugins of a server, and the host that runs them.
 pub(crate) struct Plugins {
     pub(crate) host: PluginHost,
@@ -164,9 +84,19 @@ pub(crate) struct Plugins {
     all: ArcSwap<Vec<Arc<Plugin>>>,
     /// Changes with them, so that workers notice.
     generation: AtomicU64,
-    /// Held by whoever changes; the next id.
-    changes: Mutex<u32>,
+    changes: Mutex<Changes>,
     workers: usize,
+}
+
+/// Held by whoever changes plugins, and never while one is compiled.
+#[derive(Default)]
+struct Changes {
+    /// The next id.
+    next: u32,
+    /// How many were asked for.
+    asked: u64,
+    /// Of each name, which of them is in use.
+    turns: HashMap<String, u64>,
 }
 
 impl Plugins {
@@ -178,7 +108,7 @@ impl Plugins {
         let host = PluginHost::with_cache(server, own, cache)?;
         let manager = Arc::clone(manager);
         let (all, generation) = (ArcSwap::default(), AtomicU64::new(1));
-        let changes = Mutex::new(0);
+        let changes = Mutex::default();
         Ok(Self { host, manager, all, generation, changes, workers: workers + 1 })
     }
 
@@ -196,7 +126,8 @@ impl Plugins {
         Arc::new(Bindings::new(&self.all.load()))
     }
 
-    /// Loads a plugin, or replaces the one of this name; remarks about its text.
+    /// Loads a plugin, or replaces the one of this name; remarks about its text. Nobody waits while
+    /// it is compiled. Of two that replace one name at once, that which came later stays.
     pub(crate) fn put(
         &self,
         name: &str,
@@ -204,7 +135,45 @@ impl Plugins {
         source: &[u8],
         replace: Option<bool>,
     ) -> Result<String, PluginError> {
-        let mut next = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = {
+            let mut changes = self.changes();
+            self.before(name, config, replace)?;
+            changes.asked += 1;
+            changes.asked
+        };
+        let text = Text::of(name, source)?;
+        let spec = text.spec(name, config)?;
+        let prepared = self.host.compile(&spec)?;
+        let mut changes = self.changes();
+        // Meanwhile others may have changed what there is.
+        let before = self.before(name, config, replace)?;
+        if changes.turns.get(name).is_some_and(|last| *last > turn) {
+            let why = format!("`{name}` was replaced by one that came later");
+            return Err(PluginError::Name(why));
+        }
+        let sid = self.manager.sid(spec.context)?;
+        let loaded = match &before {
+            Some(_) => self.host.replace_by(prepared)?,
+            None => self.host.load_compiled(prepared)?,
+        };
+        changes.turns.insert(name.to_owned(), turn);
+        if before.is_none_or(|before| before.config != *config) {
+            let plugin = self.plugin(&mut changes.next, (name, config), sid);
+            let mut all: Vec<_> = self.all().iter().filter(|it| it.name != name).cloned().collect();
+            all.push(plugin);
+            self.install(all);
+        }
+        let remarks = loaded.remarks.iter().map(rendered);
+        Ok(remarks.chain(loaded.cache_warning).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The plugin of this name, if one may be loaded, or put in its place, for what `config` says.
+    fn before(
+        &self,
+        name: &str,
+        config: &PluginConfig,
+        replace: Option<bool>,
+    ) -> Result<Option<Arc<Plugin>>, PluginError> {
         let all = self.all();
         let before = all.iter().find(|plugin| plugin.name == name);
         match (before, replace) {
@@ -220,19 +189,11 @@ impl Plugins {
             _ => config.check(name)?,
         }
         no_rival(name, config, all.iter().map(|it| (it.name.as_str(), &it.config)))?;
-        let text = Text::of(name, source)?;
-        let spec = text.spec(name, config)?;
-        let sid = self.manager.sid(spec.context)?;
-        let loaded =
-            if before.is_some() { self.host.replace(&spec)? } else { self.host.load(&spec)? };
-        if before.is_none_or(|before| before.config != *config) {
-            let plugin = self.plugin(&mut next, (name, config), sid);
-            let mut all: Vec<_> = all.iter().filter(|it| it.name != name).cloned().collect();
-            all.push(plugin);
-            self.install(all);
-        }
-        let remarks = loaded.remarks.iter().map(rendered);
-        Ok(remarks.chain(loaded.cache_warning).collect::<Vec<_>>().join("\n"))
+        Ok(before.cloned())
+    }
+
+    fn changes(&self) -> MutexGuard<'_, Changes> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn plugin(
@@ -261,7 +222,8 @@ impl Plugins {
 
     /// Unloads a plugin; whether there was one. Requests that it is answering are answered.
     pub(crate) fn remove(&self, name: &str) -> bool {
-        let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changes = self.changes();
+        changes.turns.remove(name);
         let all = self.all().iter().filter(|it| it.name != name).cloned().collect();
         // First nobody calls it any more, then it goes.
         self.install(all);
@@ -362,24 +324,4 @@ fn rendered(message: &(impl miette::Diagnostic + 'static)) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn requests_of_one_worker_change_no_count_that_another_reads() {
-        let plugin = Plugin {
-            id: 0,
-            name: "gray".to_owned(),
-            config: PluginConfig { route: Some("/gray/".to_owned()), ..PluginConfig::default() },
-            sid: Sid::new(1).unwrap(),
-            counters: Box::default(),
-            complaints: Complaints::default(),
-        };
-        let all = [Arc::new(plugin)];
-        let [own, other] = [(); 2].map(|()| Bindings::new(&all));
-        let held: Vec<_> = (0..100).filter_map(|_| own.by_path(b"/gray/a.ppm/").cloned()).collect();
-        assert_eq!(held.len(), 100);
-        assert_eq!(Arc::strong_count(&all[0]), 3, "the list, and one for each worker");
-        assert_eq!(other.by_path(b"/gray/a.ppm/").map(Arc::strong_count), Some(1));
-    }
-}
+mod tests;

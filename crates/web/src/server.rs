@@ -154,9 +154,10 @@ impl Server {
         // Everything that may fail comes before the first change.
         let labels = config.listen.iter().flat_map(Listen::contexts);
         let (policy, trial) = shared.manager.prepared(&policy_files(&config, &root)?, labels)?;
-        let plugins = shared.plugins.following(&config, &before.config, &trial)?;
+        let compiled = shared.plugins.compiled(&config, &trial)?;
         let site = site(config, &shared.manager, &shared.images)?;
         let acceptors = Acceptors::new(&site.config, &shared.manager)?;
+        let plugins = shared.plugins.following(compiled, &before.config)?;
         let changing = shared.change();
         let seqno = shared.manager.reload(policy)?;
         shared.plugins.host.reset(seqno);

@@ -7,7 +7,7 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::TcpStream,
-    os::unix::net::UnixStream,
+    os::unix::{fs::PermissionsExt as _, net::UnixStream},
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -84,6 +84,29 @@ fn a_plugin_is_loaded_replaced_and_unloaded_without_a_lost_request() {
     assert_eq!(admin(&socket, "PUT", "/plugins/fill", &fill('a')).status, 409);
     server.end();
     assert!(!socket.exists());
+}
+
+/// By its path, somebody else's file could get its mode, where others can write in the directory.
+#[test]
+fn the_socket_is_the_user_s_own_from_the_start() {
+    use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+    let mut site = Site::new();
+    let socket = site.directory.path().join("admin");
+    site.config.admin = Some(socket.clone());
+    let events = inotify::init(CreateFlags::NONBLOCK).unwrap();
+    let flags = WatchFlags::CREATE | WatchFlags::ATTRIB;
+    inotify::add_watch(&events, site.directory.path(), flags).unwrap();
+    let server = site.start();
+    let mut room = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(&events, &mut room);
+    let mut seen = Vec::new();
+    while let Ok(event) = events.next() {
+        seen.extend(event.file_name().filter(|it| *it == c"admin").map(|_| event.events()));
+    }
+    assert_eq!(seen, [ReadFlags::CREATE], "nothing changes it");
+    let mode = fs::symlink_metadata(&socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    server.end();
 }
 
 #[test]

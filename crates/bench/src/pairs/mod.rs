@@ -35,7 +35,7 @@ mod unit;
 pub use estimate::{Estimate, Verdict};
 pub use outcome::{ExperimentResult, Row, of as outcome_of};
 pub use process::{Language, Launch, ProcessRunner, Processor, WholeCommand};
-pub use store::{Failure, Kept, Store, StoreError, read};
+pub use store::{Failure, Kept, RawFile, Store, StoreError, read};
 pub use trust::{Draws, LEAST_RECORDED, Trust, sheet as trust_sheet, trust};
 pub use unit::{Took, Unit, serve};
 

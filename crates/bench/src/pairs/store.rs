@@ -4,7 +4,7 @@
 use super::{Experiment, Sample, Stop};
 use serde::{Deserialize, Serialize};
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
 };
@@ -82,6 +82,15 @@ pub struct Kept {
     pub seconds: f64,
 }
 
+/// Where samples are kept.
+#[derive(Clone, Debug)]
+pub struct RawFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Opens it to read and to write, and makes it if it is not there.
+    pub open: fn(&Path) -> io::Result<File>,
+}
+
 /// A file of samples, or nothing that is kept.
 #[derive(Debug)]
 pub struct Store {
@@ -97,36 +106,35 @@ impl Store {
         Self { file: None, kept: Kept::new(experiment), pending: String::new() }
     }
 
-    /// Begins `path`, or continues what was begun there: then units and machine are those of the
-    /// file.
+    /// Begins the file `raw`, if there is to be one, or continues what was begun there: then units
+    /// and machine are those of the file.
     ///
     /// # Errors
     ///
     /// [`StoreError`]; also if the file belongs to another experiment.
-    pub fn open(path: &Path, experiment: Experiment) -> Result<Self, StoreError> {
-        let fails = |source| StoreError::File { path: path.to_owned(), source };
-        let options =
-            || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let mut file = options().map_err(fails)?;
+    pub fn open(raw: Option<RawFile>, experiment: Experiment) -> Result<Self, StoreError> {
+        let Some(RawFile { path, open }) = raw else { return Ok(Self::nowhere(experiment)) };
+        let fails = |source| StoreError::File { path: path.clone(), source };
+        let mut file = open(&path).map_err(fails)?;
         let text = io::read_to_string(&mut file).map_err(fails)?;
         if text.is_empty() {
             let mut store = Self::nowhere(experiment.clone());
-            store.file = Some((file, path.to_owned()));
+            store.file = Some((file, path));
             store.write(&Line::Experiment(Box::new(experiment)));
             store.flush()?;
             return Ok(store);
         }
         let (kept, whole) =
-            parse(&text).map_err(|why| StoreError::Foreign { path: path.to_owned(), why })?;
+            parse(&text).map_err(|why| StoreError::Foreign { path: path.clone(), why })?;
         if let Some(differs) = difference(&kept.experiment, &experiment) {
-            return Err(StoreError::Other { path: path.to_owned(), differs });
+            return Err(StoreError::Other { path, differs });
         }
         // A line that somebody was killed over.
         file.set_len(whole as u64).map_err(fails)?;
         file.seek(SeekFrom::End(0)).map_err(fails)?;
         let kept =
             Kept { experiment: Experiment { aim: experiment.aim, ..kept.experiment }, ..kept };
-        Ok(Self { file: Some((file, path.to_owned())), kept, pending: String::new() })
+        Ok(Self { file: Some((file, path)), kept, pending: String::new() })
     }
 
     /// What there is so far.

@@ -8,7 +8,7 @@ use crate::{
     web,
 };
 use serde::{Deserialize, Serialize};
-use std::{fmt::Write as _, io, path::Path};
+use std::fmt::Write as _;
 
 /// Points of a cumulative distribution: a share each.
 const SHARES: usize = 60;
@@ -97,14 +97,14 @@ impl Section {
         }
     }
 
-    /// Keeps it in `directory`, for a report.
+    /// The file that keeps it for a report: its name, and what is in it.
     ///
     /// # Errors
     ///
-    /// Whatever the file system says.
-    pub fn keep(&self, directory: &Path) -> io::Result<()> {
+    /// It has no form in JSON.
+    pub fn file(&self) -> serde_json::Result<(String, String)> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        std::fs::write(directory.join(format!("{}.json", self.name)), text)
+        Ok((format!("{}.json", self.name), text))
     }
 }
 

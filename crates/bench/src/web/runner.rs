@@ -6,14 +6,11 @@ use crate::{
     interrupt::Interrupt,
     machine::Machine,
     pairs::{
-        Aim, Experiment, Runner, RunnerError, Setting, Store, Subject, Took, Unit,
+        Aim, Experiment, RawFile, Runner, RunnerError, Setting, Store, Subject, Took, Unit,
         engine::{self, Standing},
     },
 };
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 /// Requests under way under load.
 pub(super) const UNDER_WAY: usize = 8;
@@ -109,7 +106,7 @@ pub(super) fn slice(
 pub fn measure(
     found: &RunningServers,
     aim: Aim,
-    raw: Option<&Path>,
+    raw: Option<RawFile>,
     (interrupt, progress): (&Interrupt, &mut dyn FnMut(Standing<'_>)),
 ) -> Result<Report, WebError> {
     let setting = |server: &Server| Setting {
@@ -129,10 +126,7 @@ pub fn measure(
         machine: Machine::here(),
         notes: missing.collect(),
     };
-    let store = match raw {
-        Some(path) => Store::open(path, experiment)?,
-        None => Store::nowhere(experiment),
-    };
+    let store = Store::open(raw, experiment)?;
     let runner = |server| Box::new(Asking(server)) as Box<dyn Runner + '_>;
     let mut runners: Vec<_> = found.servers.iter().map(runner).collect();
     Ok(Report::new(engine::run(store, &mut runners, interrupt, progress)?))

@@ -15,7 +15,8 @@ Examples:
   dewar plugin run gray.e < in.ppm > out.pgm    isolated, within limits
   dewar plugin run gray.e --target all < in.ppm > /dev/null
                                                 on every target: equal replies? what time each?
-  dewar plugin test examples/plugins/*.e        each on its cases NAME.in and NAME.out
+  dewar plugin test examples/plugins/*.e        isolated, each on its cases NAME.in and NAME.out
+  dewar plugin test gray.e --target all         on every target: native, it is trusted
   dewar plugin build gray.e -o gray.wasm        check it, and write it as WebAssembly
   dewar plugin disasm gray.e                    the intermediate form that all targets share
   dewar plugin list                             machine code in the cache
@@ -101,7 +102,7 @@ pub struct RunArgs {
     pub host: HostArgs,
 }
 
-/// Run plugins on their test cases, on every target.
+/// Run plugins on their test cases.
 #[derive(Debug, Args)]
 #[command(after_help = CASES)]
 pub struct TestArgs {
@@ -109,8 +110,8 @@ pub struct TestArgs {
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
 
-    /// On which target
-    #[arg(long, value_enum, default_value_t = TargetArg::All)]
+    /// On which target; nothing runs natively, or in the kernel, that is not named here
+    #[arg(long, value_enum, default_value_t = TargetArg::Isolated)]
     pub target: TargetArg,
 
     /// Print JSON
@@ -272,6 +273,6 @@ pub enum TargetArg {
     NativeStack,
     /// In the kernel, as BPF in a memory of its own; needs root, or CAP_BPF and CAP_PERFMON
     Kernel,
-    /// Each of them in turn
+    /// Each of them in turn, native and in the kernel, too
     All,
 }

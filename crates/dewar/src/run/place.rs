@@ -2,7 +2,8 @@
 
 use super::RunRequest;
 use crate::{failure::Usage, machine, output::tell};
-use anyhow::bail;
+use anyhow::{Context as _, bail};
+use cli::output_file;
 use confine::launch::EnterError;
 use monitor::{RunError, visible};
 use profile::{Compiled, Variables};
@@ -51,6 +52,24 @@ pub(super) fn insist(
              in it and start there, or name another by --workspace",
             workspace.display()
         )));
+    }
+    Ok(())
+}
+
+/// Makes the directories that the profile wants to be there, as the user, before anything is
+/// confined: a run could make none whose parent is left out. No link leads there that one has left
+/// in the workspace, or below another of them.
+pub(super) fn make_directories(compiled: &Compiled, workspace: &Path) -> anyhow::Result<()> {
+    let mut near = vec![workspace];
+    for path in &compiled.directories {
+        if !near.iter().any(|above| path.starts_with(above)) {
+            near.push(path);
+        }
+    }
+    for path in compiled.directories.iter().filter(|path| !path.exists()) {
+        output_file::make_directory(path, &near, 0o700).with_context(|| {
+            format!("cannot make `{}`, which {} wants to be there", path.display(), compiled.name)
+        })?;
     }
     Ok(())
 }

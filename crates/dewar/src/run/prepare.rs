@@ -95,7 +95,7 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
         tell!("dewar: {above}");
     }
     if !request.dry_run {
-        make_directories(&compiled)?;
+        place::make_directories(&compiled, &variables.workspace)?;
     }
     // Another profile may take its place.
     variables.fixed.extend(documents.ways().map(Path::to_owned));
@@ -153,19 +153,6 @@ fn load(
     variables.fixed.extend(shades);
     let compiled = project.documents.compile(variables, resolver, &[])?;
     Ok((compiled, project.documents, project.path.display().to_string()))
-}
-
-/// Makes the directories that the profile wants to be there, as the user, before anything is
-/// confined: a run could make none whose parent is left out.
-fn make_directories(compiled: &Compiled) -> anyhow::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    for path in compiled.directories.iter().filter(|path| !path.exists()) {
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-        made.with_context(|| {
-            format!("cannot make `{}`, which {} wants to be there", path.display(), compiled.name)
-        })?;
-    }
-    Ok(())
 }
 
 /// What this machine will enforce of the profile.

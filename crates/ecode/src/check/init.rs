@@ -229,6 +229,8 @@ impl Checker<'_> {
         items: &mut Items<'a>,
         span: Span,
     ) -> Checked<()> {
+        // A value without braces of its own goes through every type around it.
+        self.step_at(span)?;
         if let Some((first, rest)) = designators.split_first() {
             let (ty, at) = self.designated(ty, first, span)?;
             return self.fill_part(plan, ty, offset + at, rest, items, span);
@@ -265,6 +267,7 @@ impl Checker<'_> {
         offset: u64,
         value: &'a Expr,
     ) -> Checked<()> {
+        self.step_at(value.span)?;
         let inner = match self.types.get(ty) {
             Type::Array(of, _) => Some(*of),
             Type::Record(id) => self.types.record(*id).fields.first().map(|field| field.ty),

@@ -16,17 +16,14 @@ use httparse::EMPTY_HEADER;
 use ipc::peer_user;
 use reply::Reply;
 use rustix::{
+    fs::Mode,
     net::{Shutdown, shutdown},
     process::{Uid, getuid},
 };
 use std::{
-    fs::{Permissions, set_permissions},
     io::{self, Read, Write},
     net::{IpAddr, SocketAddr, TcpListener},
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::fs::PermissionsExt,
-    },
+    os::fd::{AsFd, OwnedFd},
     path::PathBuf,
     sync::{
         Arc, Weak,
@@ -74,8 +71,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> Result<Admin, ServerError> {
             let what = format!("cannot be administered at `{}`", path.display());
             ServerError::system(what + &missing.unwrap_or_default(), error)
         };
-        let listener = unix_listener(&path).map_err(cannot)?;
-        set_permissions(&path, Permissions::from_mode(0o600)).map_err(cannot)?;
+        let listener = unix_listener(&path, Some(Mode::RUSR | Mode::WUSR)).map_err(cannot)?;
         admin.socket = Some(path.clone());
         let accept = move || listener.accept().map(|(stream, _)| stream);
         admin.threads.push(serve(shared, Access::Owner, accept).map_err(cannot)?);

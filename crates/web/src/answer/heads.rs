@@ -1,6 +1,6 @@
 //! Plugins that see and change the heads of answers.
 
-use super::{Answer, Ask, Body, Failure, Responder, handler::head_of};
+use super::{Answer, Ask, Body, Failure, Responder, handler::head_of, resolve::slashed};
 use crate::{
     http::{head::MAX_FIELDS, path, reason},
     plugins::Binding,
@@ -15,11 +15,13 @@ impl Responder {
             return Ok(answer);
         }
         let (bindings, media) = (Arc::clone(&self.bindings), self.media().unwrap_or_default());
-        // One path, however a client writes it: or it would choose who sees its answer.
+        // One path, however a client writes it, and that of the file, to which a plugin's route
+        // leads, too: or it would choose who sees its answer.
         let path = path::decode(ask.path().as_bytes()).map(|target| target.path);
-        let path = [b"/".as_slice(), path.unwrap_or_default().as_slice(), b"/"].concat();
+        let mut paths = vec![slashed(&path.unwrap_or_default())];
+        paths.extend(answer.lies.as_deref().map(slashed));
         let fields = self.fields.clone();
-        for binding in bindings.by_head(&path, &media) {
+        for binding in bindings.by_head(&paths, &media) {
             if let Err(failure) = self.rewrite(ask, &answer, binding) {
                 if failure.0 == 503 && self.is_outdated() {
                     // It was unloaded meanwhile: those that are there now see the answer as it was.

@@ -54,6 +54,8 @@ pub(crate) struct Answer {
     /// Of an answer to HEAD, how long its body would be.
     pub(crate) len: u64,
     pub(crate) plugin: Option<Arc<Binding>>,
+    /// Where the file or directory lies beneath ROOT that it shows, if plugins see its head.
+    lies: Option<Arc<[u8]>>,
 }
 
 /// What comes behind the head.
@@ -81,7 +83,7 @@ impl Answer {
             Body::File(_, from, to) => to - from,
             Body::Reply(_, len) => *len as u64,
         };
-        Self { status, body, len, plugin: None }
+        Self { status, body, len, plugin: None, lies: None }
     }
 
     /// Whether this answer may say how long it is.

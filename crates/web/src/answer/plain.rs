@@ -27,7 +27,7 @@ impl Responder {
         if !manager.may_read(ask.label, file.sid, &file.hint, &known.path) {
             return Err(Failure(403));
         }
-        match self.transformer(ask, known) {
+        match self.transformer(ask, known)? {
             Some(binding) => self.transformed(ask, known, &binding),
             None => Ok(self.plain(ask, known)),
         }

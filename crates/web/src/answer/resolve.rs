@@ -35,9 +35,9 @@ enum Resolved {
     Handler(Arc<Binding>),
 }
 
-/// The path of a target between slashes, as routes are compared with it.
-fn slashed(target: &RequestTarget) -> Vec<u8> {
-    [b"/", &*target.path, b"/"].concat()
+/// A path between slashes, as routes are compared with it.
+pub(super) fn slashed(path: &[u8]) -> Vec<u8> {
+    [b"/", path, b"/"].concat()
 }
 
 impl Responder {
@@ -56,7 +56,10 @@ impl Responder {
                 Ok(Answer::new(204, Body::Empty))
             }
             _ if !matches!(ask.method, "GET" | "HEAD") => Err(Failure(405)),
-            Resolved::File(known) => self.content(ask, &known),
+            Resolved::File(known) => {
+                let lies = self.bindings.has_heads().then(|| Arc::clone(&known.path));
+                Ok(Answer { lies, ..self.content(ask, &known)? })
+            }
             Resolved::Answer(answer) => Ok(answer),
         }
     }
@@ -66,7 +69,7 @@ impl Responder {
         let path = target.split('?').next().unwrap_or_default();
         let decoded = path::decode(path.as_bytes());
         decoded.is_ok_and(|target| {
-            let binding = self.bindings.by_path(&slashed(&target));
+            let binding = self.bindings.by_path(&slashed(&target.path));
             binding.is_some_and(|binding| binding.config.kind == Kind::Handler)
         })
     }
@@ -76,7 +79,7 @@ impl Responder {
             return Ok(Resolved::Answer(Answer::new(404, Body::Empty)));
         }
         let target = path::decode(raw.as_bytes()).map_err(|refusal| Failure(refusal.status))?;
-        let binding = self.bindings.by_path(&slashed(&target)).cloned();
+        let binding = self.bindings.by_path(&slashed(&target.path)).cloned();
         let mut at = target.path.as_slice();
         if let Some(binding) = &binding {
             if binding.config.kind == Kind::Handler {
@@ -132,7 +135,8 @@ impl Responder {
         let lists = site.files.lists(label, (&fd, at)).map_err(status)?;
         let page = listing::page(&fd, at, lists).map_err(status)?;
         self.fields.extend_from_slice(b"Content-Type: text/html; charset=utf-8\r\n");
-        Ok(Resolved::Answer(Answer::new(200, Body::Own(page.into()))))
+        let lies = self.bindings.has_heads().then(|| at.into());
+        Ok(Resolved::Answer(Answer { lies, ..Answer::new(200, Body::Own(page.into())) }))
     }
 
     /// A directory's name without the slash: relative links in its page would lead elsewhere.

@@ -13,25 +13,37 @@ use std::{io, sync::Arc, time::Instant};
 
 impl Responder {
     /// The plugin that transforms what this path leads to: that of the route, or one for this type
-    /// of content.
-    pub(super) fn transformer(&mut self, ask: &Ask<'_>, known: &Known) -> Option<Arc<Binding>> {
-        if let Some(binding) = &known.binding {
-            return Some(Arc::clone(binding));
-        }
+    /// of content. One that does not negotiate may be there to keep something back: no client
+    /// passes it by another path or by what it accepts.
+    pub(super) fn transformer(
+        &mut self,
+        ask: &Ask<'_>,
+        known: &Known,
+    ) -> Result<Option<Arc<Binding>>, Failure> {
         let (media, bindings) = (known.file.essence(), Arc::clone(&self.bindings));
         let candidates = bindings.by_media(media);
-        if candidates.iter().any(|binding| binding.config.negotiate) {
+        let filter = candidates.iter().find(|binding| !binding.config.negotiate);
+        match (known.binding.as_ref(), filter) {
+            (Some(binding), Some(filter)) => {
+                binding.counters[self.index].denied.add(1);
+                let why = format!("`{}` is for everything of type {media}", filter.name);
+                self.complain(ask, binding, &why);
+                return Err(Failure(403));
+            }
+            (binding @ Some(_), None) | (None, binding @ Some(_)) => return Ok(binding.cloned()),
+            (None, None) => {}
+        }
+        if !candidates.is_empty() {
             self.fields.extend_from_slice(b"Vary: Accept\r\n");
         }
         let accept = field(ask.fields, "accept");
         let suits = |binding: &&Arc<Binding>| {
             let gives = binding.config.gives.as_deref();
-            !binding.config.negotiate
-                || accept
-                    .zip(gives)
-                    .is_some_and(|(accept, gives)| quality(accept, gives) > quality(accept, media))
+            accept
+                .zip(gives)
+                .is_some_and(|(accept, gives)| quality(accept, gives) > quality(accept, media))
         };
-        candidates.iter().find(suits).cloned()
+        Ok(candidates.iter().find(suits).cloned())
     }
 
     pub(super) fn transformed(

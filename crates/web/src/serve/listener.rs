@@ -1,9 +1,12 @@
 //! The sockets at which a server listens.
 
 use crate::{config::Config, error::ServerError};
-use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, bind, listen, socket_with,
-    sockopt::{set_socket_reuseaddr, set_socket_reuseport},
+use rustix::{
+    fs::{Mode, fchmod},
+    net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+        sockopt::{set_socket_reuseaddr, set_socket_reuseport},
+    },
 };
 use std::{
     fs, io,
@@ -48,7 +51,7 @@ impl Listeners {
             let (index, is_tls) = (index as u16, wanted.tls.is_some());
             if let Some(path) = wanted.address.strip_prefix("unix:") {
                 let path = config.path(Path::new(path));
-                let listener = unix_listener(&path).map_err(cannot)?;
+                let listener = unix_listener(&path, None).map_err(cannot)?;
                 made.sockets.push(path);
                 for own in &mut made.workers {
                     let fd = OwnedFd::from(listener.try_clone().map_err(cannot)?);
@@ -111,13 +114,22 @@ fn tcp_listener(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(fd.into())
 }
 
-/// A socket at `path`, in the place of one at which nobody listens any more.
-pub(crate) fn unix_listener(path: &Path) -> io::Result<UnixListener> {
+/// A socket at `path`, in the place of one at which nobody listens any more; with `mode` from the
+/// start, or as the umask leaves it.
+pub(crate) fn unix_listener(path: &Path, mode: Option<Mode>) -> io::Result<UnixListener> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
         fs::remove_file(path)?;
     }
-    let listener = UnixListener::bind(path)?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
+    // What is no path of a socket is told as the library tells it.
+    std::os::unix::net::SocketAddr::from_pathname(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    if let Some(mode) = mode {
+        // The name that is bound gets the mode of the socket.
+        fchmod(&fd, mode)?;
+    }
+    bind(&fd, &SocketAddrUnix::new(path)?)?;
+    listen(&fd, BACKLOG)?;
+    Ok(fd.into())
 }

@@ -122,7 +122,7 @@ fn response(
     ask: &Ask<'_>,
     (answer, begun): (Answer, Instant),
 ) -> Response<Content> {
-    let Answer { status, body, len, plugin } = answer;
+    let Answer { status, body, len, plugin, .. } = answer;
     let content = match body {
         _ if ask.method == "HEAD" => Content::shared(Bytes::new(), share),
         Body::Empty => Content::shared(Bytes::new(), share),

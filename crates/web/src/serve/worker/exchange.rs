@@ -304,7 +304,7 @@ impl Worker {
         let mut head = std::mem::take(&mut self.head);
         head.clear();
         self.responder.head(&answer, minor, !conn.closes, &mut head);
-        let Answer { status, body, len, plugin } = answer;
+        let Answer { status, body, len, plugin, .. } = answer;
         let next = self.send_parts(conn, &head, body);
         self.head = head;
         let bytes = if ask.method == "HEAD" { 0 } else { len };
