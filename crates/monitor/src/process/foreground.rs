@@ -79,12 +79,16 @@ pub(super) fn join(asker: ProcessAsker<'_>) -> CallResult {
     if !all_are_inside()? {
         return Err(asker.refuse(&outside(group)));
     }
-    // As long as the one who made it has that number, no group outside gets it.
+    // As long as the one who made it has that number, no group outside gets it. Who has ended, or is
+    // traced, cannot be made to keep it: as in a pipeline whose first program is quick.
     let maker = group.cast_unsigned();
     if !tree.is_inside(maker) {
-        return Err(Errno::PERM);
+        return Ok(Answer::Continue);
     }
-    attach::make_kept(*asker, maker, || all_are_inside() == Ok(true), &outside(group))
+    match attach::make_kept(*asker, maker, || all_are_inside() == Ok(true), &outside(group)) {
+        Err(Errno::PERM) if all_are_inside()? => Ok(Answer::Continue),
+        made => made,
+    }
 }
 
 /// Whether process group `group` is Dewar's, which the run is in, or made of processes of the run
