@@ -1,5 +1,5 @@
-//! Who gets the signals of a file, and that there are some: whoever owns a descriptor can be sent any
-//! signal, for as long as the descriptor lives.
+//! Who gets the signals of a file, and that there are some: whoever owns a descriptor can be sent
+//! any signal, for as long as the descriptor lives.
 
 use super::{
     others::{Targets, allow, ask, keeps_to_itself},
