@@ -72,10 +72,16 @@ fn nginx_serves_its_directory_and_reads_nothing_else() {
     if !has("nginx") {
         return;
     }
+    for processes in ["master_process off;", "worker_processes 2;"] {
+        serves(processes);
+    }
+}
+
+fn serves(processes: &str) {
     let account = Account::new(None);
     let root = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     let configuration = format!(
-        "{root} daemon off; master_process off; pid n.pid; error_log e.log;\nevents {{}}\nhttp {{\n  access_log a.log;\n\
+        "{root} daemon off; {processes} pid n.pid; error_log e.log;\nevents {{}}\nhttp {{\n  access_log a.log;\n\
          client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;\n\
          server {{ listen 127.0.0.1:8443; location / {{ root {0}; }} location /h/ {{ alias {1}; }} }}\n}}\n",
         account.path("work").display(),

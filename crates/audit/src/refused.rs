@@ -147,8 +147,7 @@ const TERMINAL: Why = (
     "give the command a terminal of its own, as by script(1) inside",
 );
 const BY_READING: Why = (
-    "no profile grants it: it changes a file through a descriptor that may be open only for reading, or has signals sent to \
-     whom the caller's memory names",
+    "no profile grants it: it changes a file through a descriptor that may be open only for reading",
     "change attributes by chattr(1), which is decided; do the rest outside",
 );
 

@@ -45,7 +45,8 @@ pub use arrange::{PRIVATE, file_kind};
 pub use bpf::TooLong;
 pub use confinement::{ConfineError, Confinement, Exactness, LaunchRequest};
 pub use filter::{
-    DECIDED, F_SETOWN_EX, Handler, Mode, NEW_NAMESPACES, Only, REQUESTS, Refused, handler, refusals,
+    DECIDED, F_SETOWN_EX, Handler, Mode, NEW_NAMESPACES, Only, REQUESTS, Refused, SET_OWNER,
+    handler, refusals,
 };
 pub use landlock::ABI;
 pub use plan::{Plan, READS, Rights, Subtree, WRITES, computed, entered};

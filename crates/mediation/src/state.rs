@@ -8,7 +8,10 @@ use audit::{Activity, Audit, Remarks, attempt};
 use confine::{PolicyState, Rights, launch::Given};
 use flask::SecurityServer;
 use inode_labels::Labels;
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+};
 use supervisor::{OnBehalf, Room, Targets};
 
 /// What deciding a call takes, whoever decides it.
@@ -37,6 +40,9 @@ pub struct MonitorState {
     pub given: Given,
     /// What calls leave of the monitor's descriptors for control and changes.
     pub room: Room,
+    /// Some process may share its table of descriptors with another (`CLONE_FILES`); noted where
+    /// sends are decided.
+    pub shares_descriptors: AtomicBool,
 }
 
 /// What is told of the run.

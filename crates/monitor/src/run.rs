@@ -36,7 +36,7 @@ use std::{
     io::Write as _,
     os::fd::OwnedFd,
     path::PathBuf,
-    sync::{Arc, PoisonError},
+    sync::{Arc, PoisonError, atomic::AtomicBool},
 };
 use supervisor::{
     Execs, FsState, Listener, OnBehalf, Quiesce, Room, SeizeTimeout, Targets, Witnesses, closing,
@@ -223,6 +223,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             workspace,
             given,
             room: Room::of_process(),
+            shares_descriptors: AtomicBool::default(),
         },
         files: FileManager {
             claims: RepositoryNames::default(),

@@ -143,8 +143,14 @@ impl Status {
         Some(Signals {
             own: self.bits("SigPnd")? & heard != 0,
             shared: self.bits("ShdPnd")? & heard != 0,
-            threads: self.number("Threads", 0)?,
+            threads: self.threads()?,
         })
+    }
+
+    /// How many threads its process has, with a first one that has ended.
+    #[must_use]
+    pub fn threads(&self) -> Option<u64> {
+        self.number("Threads", 0)
     }
 }
 

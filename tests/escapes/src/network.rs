@@ -39,6 +39,7 @@ pub(crate) const CASES: &[Case] = cases![
     waiting_for_a_port_that_becomes_anothers,
     sending_by_sockets_that_were_handed_in,
     sending_packets_in_the_name_of_the_monitor,
+    sending_by_a_descriptor_that_is_anothers_by_then,
 ];
 
 /// Connections to one port only, so that the sandbox shares the network with the outside.
@@ -60,6 +61,19 @@ fn listening_without_a_bind(stage: &Stage) {
 fn sending_packets_in_the_name_of_the_monitor(stage: &Stage) {
     let profile = stage.profile("[network]\nconnect = [\"unixgram:${workspace}/nobody\"]");
     stage.holds(&profile, "borrowed_name", &[]);
+}
+
+/// A process with one thread sends packets itself; with two, or with a table of descriptors that is
+/// another process's, too, it does not.
+fn sending_by_a_descriptor_that_is_anothers_by_then(stage: &Stage) {
+    let receiver = UdpSocket::bind("127.0.0.1:0").expect("a receiver");
+    let port = receiver.local_addr().expect("an address").port();
+    let profile = one_datagram_port(stage, port ^ 1, false);
+    for way in ["thread", "process"] {
+        stage.holds(&profile, "swap_sender", &[&port.to_string(), way]);
+        receiver.set_nonblocking(true).expect("not to wait");
+        assert!(receiver.recv(&mut [0; 8]).is_err(), "the attack has sent something");
+    }
 }
 
 /// Datagrams to one port of this machine, in one domain or in two.

@@ -35,7 +35,7 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::openat, opens(traps, 2)),
         (Sysno::fork, births.into()),
         (Sysno::vfork, births.into()),
-        (Sysno::clone, clones(births)),
+        (Sysno::clone, clones(births, traps.datagrams)),
         (Sysno::unshare, unshares()),
         (Sysno::prctl, prctl(traps)),
         (Sysno::ioctl, ioctl()),
@@ -90,7 +90,7 @@ fn opens(traps: Traps, arg: u8) -> Rule {
 
 /// A thread shares its process's label; another process is a birth. `CLONE_PARENT` would hide whose
 /// child it is.
-fn clones(births: Action) -> Rule {
+fn clones(births: Action, datagrams: bool) -> Rule {
     let flag = |flag: libc::c_int| Test::Masked { arg: 0, mask: flag as u32, value: flag as u32 };
     let mut tests: Vec<(Test, Action)> = (0..32)
         .map(|bit| 1u32 << bit)
@@ -101,6 +101,10 @@ fn clones(births: Action) -> Rule {
     // nobody makes another meanwhile.
     tests.push((flag(libc::CLONE_UNTRACED), Action::Notify));
     tests.push((flag(libc::CLONE_THREAD), Action::Allow));
+    if datagrams {
+        // Who shares its table of descriptors with another process does not send by itself.
+        tests.push((flag(libc::CLONE_FILES), Action::Notify));
+    }
     tests.push((flag(libc::CLONE_PARENT), Action::Notify));
     Rule { tests, otherwise: births }
 }

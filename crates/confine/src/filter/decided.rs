@@ -2,7 +2,7 @@
 
 use super::{
     calls::{IPC, PARTLY, PROBED, REFUSED},
-    requests::{FOREGROUND, REFUSED_IOCTLS, SET_FLAGS},
+    requests::{FOREGROUND, REFUSED_IOCTLS, SET_FLAGS, SIGNALS},
 };
 use syscalls::Sysno;
 
@@ -38,10 +38,11 @@ pub const DECIDED: [(Handler, &[Sysno]); 9] = [
 
 /// The same for ioctl(2), whose requests concern different managers: those that come to the
 /// monitor.
-pub const REQUESTS: [(Handler, &[u32]); 3] = [
+pub const REQUESTS: [(Handler, &[u32]); 4] = [
     (Handler::Refused, REFUSED_IOCTLS),
     (Handler::File, SET_FLAGS),
     (Handler::Process, FOREGROUND),
+    (Handler::Process, SIGNALS),
 ];
 
 /// Who decides a call; nobody, if it never comes to the monitor.

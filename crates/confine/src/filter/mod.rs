@@ -27,6 +27,7 @@ use decided::LOOKS;
 pub use decided::{DECIDED, Handler, REQUESTS, handler};
 use libc::sock_filter;
 pub use refusals::{Only, Refused, refusals};
+pub use requests::SET_OWNER;
 use syscalls::Sysno;
 
 /// How much is put before the object managers.

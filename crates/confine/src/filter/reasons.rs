@@ -51,7 +51,8 @@ const ROWS: &[Row] = {
             source: "kernel/fork.c",
             why: "A child has its parent's label, filter, envelope and namespaces. Runs where every domain may fork; a \
                 thread always. CLONE_PARENT, which would hide whose child it is, and namespaces fail. CLONE_UNTRACED, \
-                by which nobody who stops the run holds the child from its birth, waits while it is stopped. All 32 bits \
+                by which nobody who stops the run holds the child from its birth, waits while it is stopped; where sends \
+                are decided, the monitor notes CLONE_FILES of another process than a thread. All 32 bits \
                 that clone reads are known: what later kernels add has to be asked for by clone3, which fails. \
                 CLONE_PIDFD gives a descriptor by which nothing is signalled or inspected undecided; CLONE_FS shares \
                 a working directory.",
@@ -84,15 +85,16 @@ const ROWS: &[Row] = {
                 security/landlock/fs.c; ioctls of btrfs, ext4, f2fs, xfs, ocfs2, bcachefs, autofs, coda, overlayfs; \
                 fs/nsfs.c, fs/pidfs.c, net/socket.c, net/core/dev_ioctl.c",
             why: "By request alone, the list is of those that fail: they change a file through a descriptor to read, \
-                name files in memory (snapshots, reflinks), type into a terminal, have signals sent, make what a \
-                call that fails would make, or outlive the run. Of all file systems of Linux 6.1, 6.12 and 7.3, \
+                name files in memory (snapshots, reflinks), type into a terminal, make what a call that fails would \
+                make, or outlive the run. Of all file systems of Linux 6.1, 6.12 and 7.3, \
                 others that look up a path go to a daemon of root's (autofs asks for CAP_SYS_ADMIN; Coda's goes to \
                 its own) or only compare (XFS_IOC_PATH_TO_HANDLE tells that a name exists). The rest acts on what is \
                 open; of devices, Landlock (IOCTL_DEV) lets pass those that policy grants, but not what was \
                 inherited open. FIDEDUPERANGE compares with a file that was opened to write, or that the caller owns \
                 or could write: who has a descriptor that cannot read can find out its content block by block. SIOC* \
                 that change anything need CAP_NET_ADMIN over the network; namespaces are had by NS_GET_* and \
-                SIOCGSKNS only by who rules over them, and entered by none. Who is in the foreground of the terminal (TIOCSPGRP) is decided. \
+                SIOCGSKNS only by who rules over them, and entered by none. Who is in the foreground of the terminal (TIOCSPGRP) is decided, \
+                and so are FIOASYNC, FIOSETOWN and SIOCSPGRP, as by fcntl, but for an owner beside the caller: it stands in memory. \
                 What stays: settings of a terminal, fonts and colours of a console, its size (SIGWINCH to its \
                 foreground), and TIOCSIG of a master, which sends what its keys do (SIGINT, SIGQUIT, SIGTSTP).",
         },
@@ -162,6 +164,8 @@ const ROWS: &[Row] = {
             source: "net/socket.c, net/core/scm.c",
             why: "Run where no domain may own a socket that could send to any address: the \
                 address of the header is heeded for none of the sockets that can exist. \
+                Elsewhere the monitor sends; but a process with a table of descriptors of its own and one thread sends packets, \
+                and credentials by a local stream, itself. \
                 Descriptors that go along are those that it has; credentials of others \
                 need CAP_SYS_ADMIN, CAP_SETUID or CAP_SETGID.",
         },

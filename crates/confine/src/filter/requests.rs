@@ -1,16 +1,13 @@
 //! Requests of ioctl(2) that come to the monitor; all others run.
 
 /// Typing into the terminal, or putting commands on its keys, would run commands outside, as its
-/// owner. The others change a file through a descriptor that is open only for reading, or have
-/// signals sent to whom the caller's memory names.
+/// owner. The others change a file through a descriptor that is open only for reading.
 pub(super) const REFUSED_IOCTLS: &[u32] = &[
     libc::TIOCSTI as u32,
     // The terminal would stay closed to its owner when the run has ended.
     libc::TIOCEXCL as u32,
     // Line disciplines are loaded into the kernel, and have had many faults.
     libc::TIOCSETD as u32,
-    // A terminal takes its foreground group, whoever that is, for who gets the signals.
-    libc::FIOASYNC as u32,
     0x541c,      // TIOCLINUX
     0x4b3a,      // KDSETMODE: this and the next would outlive the run on its owner's console
     0x4b45,      // KDSKBMODE
@@ -48,8 +45,6 @@ pub(super) const REFUSED_IOCTLS: &[u32] = &[
     0xc050_6617, // FS_IOC_ADD_ENCRYPTION_KEY
     0xc040_6618, // FS_IOC_REMOVE_ENCRYPTION_KEY: its owner's encrypted directories would be locked
     0xaa00,      // USERFAULTFD_IOC_NEW: what userfaultfd(2) makes
-    0x8901,      // FIOSETOWN
-    0x8902,      // SIOCSPGRP
 ];
 
 /// `FS_IOC_SETFLAGS` of `linux/fs.h`, with the int and with the long of x86-64: what chattr(1)
@@ -58,3 +53,10 @@ pub(super) const SET_FLAGS: &[u32] = &[0x4004_6602, 0x4008_6602];
 
 /// Who is in the foreground of a terminal: what tcsetpgrp(3) sets.
 pub(super) const FOREGROUND: &[u32] = &[libc::TIOCSPGRP as u32];
+
+/// `FIOSETOWN` and `SIOCSPGRP` of `asm-generic/sockios.h`.
+pub const SET_OWNER: [u32; 2] = [0x8901, 0x8902];
+
+/// Who gets the signals of a file, and that there are some: what fcntl(2) does by `F_SETOWN` and
+/// `O_ASYNC`.
+pub(super) const SIGNALS: &[u32] = &[libc::FIOASYNC as u32, SET_OWNER[0], SET_OWNER[1]];

@@ -147,6 +147,11 @@ fn a_process_cannot_choose_another_parent() {
         let untraced = (libc::CLONE_UNTRACED | other) as u64;
         assert_eq!(ask(LOOSE, Sysno::clone, &[untraced]), NOTIFY);
     }
+    for (traps, shares) in [(LOOSE, ALLOW), (Traps { datagrams: true, ..LOOSE }, NOTIFY)] {
+        let thread = (libc::CLONE_FILES | libc::CLONE_THREAD) as u64;
+        assert_eq!(ask(traps, Sysno::clone, &[libc::CLONE_FILES as u64]), shares);
+        assert_eq!(ask(traps, Sysno::clone, &[thread]), ALLOW);
+    }
     let subreaper = libc::PR_SET_CHILD_SUBREAPER as u64;
     assert_eq!(ask(STRICT, Sysno::prctl, &[subreaper]), NOTIFY);
     assert_eq!(ask(LOOSE, Sysno::prctl, &[subreaper]), ALLOW);

@@ -66,6 +66,12 @@ impl Given {
         Ok(all)
     }
 
+    /// Whether an object was given.
+    #[must_use]
+    pub fn has(&self, object: &Stat) -> bool {
+        self.objects.contains_key(&(object.st_dev, object.st_ino))
+    }
+
     /// Whether something without a name was given to be read only.
     pub(crate) fn lacks_write(&self) -> bool {
         self.objects.values().any(|object| !object.is_named && !object.access.write)

@@ -158,14 +158,13 @@ fn other_end(object: &Path, reason: &'static str) -> Refusal {
 
 /// Whether a walk found a file of `/proc/PID` about which only the process is asked: one of [`OWN`]
 /// of `asker`'s process, such as the name of a thread, which it changes by prctl(2) as well, and
-/// the kernel lets nobody else; or the memory of a process that `asker` may trace, which [`allow`]
-/// has asked, and that is its own otherwise. Debuggers write there.
+/// the kernel lets nobody else; or, of a process that `asker` may trace, which [`allow`] has asked,
+/// the others of those, and its memory, where debuggers write.
 pub fn is_for_process(asker: Asker<'_>, found: &WalkedPath, object: &OwnedFd) -> Result<bool> {
     let name = found.entry.as_ref().map(|(_, name)| name.as_os_str());
-    let is_own =
-        found.process.is_none() && name.is_some_and(|name| OWN.iter().any(|it| name == *it));
-    let is_memory = name.is_some_and(|name| name == MEM);
-    if !(is_own || is_memory) || !asker.state.targets.tree.is_proc(object.as_fd())? {
+    let is_one_of = |all: &[&str]| name.is_some_and(|name| all.iter().any(|it| name == *it));
+    let is_own = is_one_of(&OWN) && (found.process.is_none() || !is_one_of(&[COMM]));
+    if !(is_own || is_one_of(&[MEM])) || !asker.state.targets.tree.is_proc(object.as_fd())? {
         return Ok(false);
     }
     let path = path_of(&asker.state.targets.tree, object)?;

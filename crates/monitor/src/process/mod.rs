@@ -6,12 +6,14 @@ mod foreground;
 mod inspect;
 mod manager;
 mod others;
+mod owners;
 mod refusals;
 mod send;
 
 pub(crate) use asker::ProcessAsker;
 pub(crate) use manager::ProcessManager;
 
+use confine::SET_OWNER;
 use mediation::{
     call::{Answer, Asker, CallResult},
     decides,
@@ -57,15 +59,24 @@ decides! { pub(crate) asker: ProcessAsker<'_>,
     kill | tkill | tgkill | rt_sigqueueinfo | rt_tgsigqueueinfo | pidfd_send_signal
     | pidfd_open => others::signal(*asker),
     // Of its commands, those that come through the gate say who gets signals.
-    fcntl => others::own(*asker),
+    fcntl => owners::by_fcntl(*asker),
     setpgid => foreground::join(asker),
-    ioctl => foreground::set_foreground(asker),
+    ioctl => request(asker),
     ptrace | process_vm_readv | process_vm_writev | pidfd_getfd | kcmp => {
         inspect::inspect(asker)
     },
     prlimit64 | sched_setparam | sched_setscheduler | sched_setattr | sched_setaffinity
     | setpriority | ioprio_set => others::tune(*asker),
     setuid | setgid | setreuid | setregid | setresuid | setresgid => change_ids(*asker),
+}
+
+/// ioctl(2), by request.
+fn request(asker: ProcessAsker<'_>) -> CallResult {
+    match asker.caller.call.args[1] as u32 {
+        request if SET_OWNER.contains(&request) => owners::of_socket(*asker),
+        request if u64::from(request) == libc::FIOASYNC => owners::by_request(*asker),
+        _ => foreground::set_foreground(asker),
+    }
 }
 
 /// A change of IDs, where the user namespace has no other than the program's. Of another the kernel

@@ -14,11 +14,13 @@ use mediation::{
 };
 use proc::Identity;
 use rustix::{
-    fs::OFlags,
     io::{Errno, Result},
     process::{Pid, PidfdFlags, pidfd_open},
 };
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::{
+    os::fd::{AsFd as _, OwnedFd},
+    sync::atomic::Ordering,
+};
 use supervisor::thread;
 use syscalls::Sysno;
 
@@ -40,10 +42,13 @@ pub(super) fn ask(
 }
 
 pub(super) fn fork(asker: Asker<'_>) -> CallResult {
-    let is_thread = asker.number == Sysno::clone && asker.caller.int(0) & libc::CLONE_THREAD != 0;
-    if is_thread {
+    let has = |flag| asker.number == Sysno::clone && asker.caller.int(0) & flag != 0;
+    if has(libc::CLONE_THREAD) {
         // It comes here for another flag: nobody may make one while a run is being stopped.
         return Ok(Answer::Continue);
+    }
+    if has(libc::CLONE_FILES) {
+        asker.state.shares_descriptors.store(true, Ordering::SeqCst);
     }
     ask(asker, asker.ssid, perm::process::FORK, &|| "itself".to_owned())?;
     // The flags came in a register, and the child has its parent's label: nothing is gained by
@@ -200,7 +205,7 @@ fn targets(asker: Asker<'_>, pid: i32) -> Result<Targets> {
 /// Whether the kernel sends what is for a group, or for all, to processes of the caller's domain
 /// only. The group that Dewar was started in has no number inside, and members outside; who has
 /// left it, for one with a number, does not come back.
-fn keeps_to_itself(asker: Asker<'_>, targets: &Targets) -> bool {
+pub(super) fn keeps_to_itself(asker: Asker<'_>, targets: &Targets) -> bool {
     let has_own_pids = |own: &Identity| own.pid != own.inner_pid;
     !matches!(targets, Targets::Group(0))
         && asker.state.subjects.cannot_differ_yet()
@@ -262,53 +267,6 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
     // PID and signal came in registers. A PID in a namespace of its own keeps its owner for longer
     // than a call waits, and the kernel lets no signal out of the namespace.
     Ok(Answer::Continue)
-}
-
-/// fcntl(2) with `F_SETOWN`: whoever owns a descriptor can be sent any signal, for as long as the
-/// descriptor lives.
-pub(super) fn own(asker: Asker<'_>) -> CallResult {
-    if asker.caller.int(1) == libc::F_SETFL {
-        return notify_owner(asker);
-    }
-    let owner = asker.caller.int(2);
-    asker.caller.file(asker.caller.int(0))?;
-    let targets = match owner {
-        0 => return Ok(Answer::Continue),
-        group if group < 0 => Targets::Group(group.unsigned_abs()),
-        pid => Targets::One(pid.unsigned_abs()),
-    };
-    let many = !asker.state.subjects.cannot_differ_yet();
-    let own = asker.caller.identity()?;
-    let keeps = match targets {
-        Targets::One(pid) => own.pid != own.inner_pid || send::is_of(own, pid),
-        _ => keeps_to_itself(asker, &targets),
-    };
-    if many || !keeps {
-        // An owner may enter another domain, others may join its group, and a number of the
-        // machine's come to a process outside before the call is made.
-        return Err(refuse(asker, Reach::Owner));
-    }
-    allow(
-        asker,
-        &targets,
-        perm::process::SIGNAL | perm::process::SIGKILL | perm::process::SIGSTOP,
-    )?;
-    Ok(Answer::Continue)
-}
-
-/// fcntl(2) with `F_SETFL` and `O_ASYNC`: has the owner of a descriptor sent signals. A terminal
-/// (`__tty_fasync` of `drivers/tty/tty_io.c`) makes the group in its foreground the owner, outside
-/// or in another domain. Done on a duplicate: the number may be another file's by now.
-fn notify_owner(asker: Asker<'_>) -> CallResult {
-    let fd = asker.duplicate(asker.caller.int(0))?;
-    if rustix::termios::isatty(&fd) {
-        let requested = perm::process::SIGNAL | perm::process::SIGKILL | perm::process::SIGSTOP;
-        let object = || "the foreground of a terminal (O_ASYNC)".to_owned();
-        ask(asker, InitialSid::Kernel.into(), requested, &object)?;
-    }
-    let flags = OFlags::from_bits_retain(asker.caller.int(2).cast_unsigned());
-    rustix::fs::fcntl_setfl(&fd, flags)?;
-    Ok(Answer::Return(0))
 }
 
 pub(super) fn tune(asker: Asker<'_>) -> CallResult {

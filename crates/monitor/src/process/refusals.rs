@@ -9,6 +9,8 @@ use rustix::io::Errno;
 pub(super) enum Reach {
     /// Whoever gets the signals of a file.
     Owner,
+    /// The same, where another than the caller is named in memory.
+    OwnerInMemory,
     /// The process behind a descriptor.
     Pidfd,
     /// The process with a number of the machine's.
@@ -29,6 +31,11 @@ pub(super) fn refuse(asker: Asker<'_>, reach: Reach) -> Errno {
             "a process may enter another domain, or join another group, for as long as the file is open: here are several \
              domains, or PIDs that are the machine's",
             "wait by poll, or read in a thread",
+        ),
+        Reach::OwnerInMemory => (
+            "who gets the signals of a socket, beside the caller (FIOSETOWN)",
+            "whom the signals go to stands in memory, which may change after it was looked at",
+            "use fcntl with F_SETOWN, which is decided",
         ),
         Reach::Pidfd => (
             "a descriptor of another process (pidfd_getfd)",

@@ -2,7 +2,7 @@
 //! chooses another way or another source than the address says is decided as an option of the
 //! socket.
 
-use super::{SocketAsker, caller_socket::Socket, names::is_ip, options};
+use super::{SocketAsker, caller_socket::Socket, names::is_ip, options, sender};
 use audit::Refusal;
 use rustix::io::{Errno, Result};
 use std::os::fd::AsRawFd;
@@ -38,7 +38,9 @@ impl<'a> Control<'a> {
                 // Only local sockets pass descriptors (`__scm_send` of `net/core/scm.c`).
                 (libc::SOL_SOCKET, libc::SCM_RIGHTS) => return Err(Errno::INVAL),
                 // They would be the monitor's.
-                (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) => return Err(Errno::OPNOTSUPP),
+                (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) => {
+                    return Err(sender::refuse_credentials(asker, socket));
+                }
                 _ if message.is_plain() => {}
                 (level, name) => options::allow_one(asker, socket, level, name)?,
             }
@@ -102,6 +104,12 @@ impl Message<'_> {
             _ => false,
         }
     }
+}
+
+/// Whether there are credentials among the control messages in `bytes`.
+pub(super) fn has_credentials(bytes: &[u8]) -> bool {
+    let are = |it: &Message<'_>| (it.level, it.name) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS);
+    messages(bytes).is_ok_and(|all| all.iter().any(are))
 }
 
 /// The messages in `bytes`, as the kernel finds them (`for_each_cmsghdr` of `linux/socket.h`).

@@ -5,8 +5,9 @@ use super::{
     SocketAsker,
     asker::address_at,
     caller_socket::Socket,
-    control::Control,
+    control::{Control, has_credentials},
     names::{self, take_port},
+    sender::{allow_packet, is_of_packets, sends_itself},
 };
 use flask::Class;
 use mediation::call::{Answer, CallResult};
@@ -43,6 +44,9 @@ const MESSAGE: u64 = 64;
 pub(super) fn sendto(asker: SocketAsker<'_>) -> CallResult {
     let args = &asker.caller.call.args;
     let socket = Socket::of(asker, asker.caller.int(0))?;
+    if is_of_packets(&socket)? && sends_itself(asker)? {
+        return Ok(Answer::Continue);
+    }
     let len = usize::try_from(args[2]).unwrap_or(usize::MAX);
     let data = asker.caller.buffer(args[1], fitting(&socket, len)?)?;
     let address = address_at(asker, args[4], asker.caller.int(5))?;
@@ -52,7 +56,7 @@ pub(super) fn sendto(asker: SocketAsker<'_>) -> CallResult {
 
 pub(super) fn sendmsg(asker: SocketAsker<'_>) -> CallResult {
     let sent = one(asker, asker.caller.call.args[1], asker.caller.int(2))?;
-    Ok(Answer::Return(sent as i64))
+    Ok(sent.map_or(Answer::Continue, |sent| Answer::Return(sent as i64)))
 }
 
 /// Sends messages until one cannot be sent; if it is not the first, the caller is told how many
@@ -65,30 +69,40 @@ pub(super) fn sendmmsg(asker: SocketAsker<'_>) -> CallResult {
     }
     for n in 0..count {
         let at = table.wrapping_add(n * MESSAGE);
-        let sent = one(asker, at, asker.caller.int(3))
-            .and_then(|sent| asker.caller.put(at + HEADER as u64, &(sent as u32).to_ne_bytes()));
+        let sent = one(asker, at, asker.caller.int(3)).and_then(|sent| {
+            let tell = |sent| asker.caller.put(at + HEADER as u64, &(sent as u32).to_ne_bytes());
+            sent.map(tell).transpose()
+        });
         match sent {
             Err(error) if n == 0 => return Err(error),
-            Err(_) => return Ok(Answer::Return(n as i64)),
-            Ok(()) => {}
+            Ok(None) if n == 0 => return Ok(Answer::Continue),
+            Err(_) | Ok(None) => return Ok(Answer::Return(n as i64)),
+            Ok(Some(())) => {}
         }
     }
     Ok(Answer::Return(count as i64))
 }
 
-fn one(asker: SocketAsker<'_>, at: u64, flags: i32) -> Result<usize> {
+/// How much of a message was sent; `None` if the program sends it itself.
+fn one(asker: SocketAsker<'_>, at: u64, flags: i32) -> Result<Option<usize>> {
     let header = header(&asker.caller.bytes::<HEADER>(at)?);
     let socket = Socket::of(asker, asker.caller.int(0))?;
+    if is_of_packets(&socket)? && sends_itself(asker)? {
+        return Ok(None);
+    }
     let data = gather(asker, &socket, &header)?;
     if header.control_len > MOST_CONTROL {
         return Err(Errno::NOBUFS);
     }
     let control = asker.caller.buffer(header.control, header.control_len as usize)?;
+    if has_credentials(&control) && sends_itself(asker)? {
+        return Ok(None);
+    }
     let address = match (header.name, header.name_len) {
         (0, _) | (_, 0) => None,
         (name, len) => Some(address_at(asker, name, len)?),
     };
-    send((asker, &socket), &data, address.as_ref(), &control, flags)
+    send((asker, &socket), &data, address.as_ref(), &control, flags).map(Some)
 }
 
 /// How much of `len` bytes is sent: of a stream, as much as one call sends; of all others, all or
@@ -146,16 +160,12 @@ fn send(
         // A stream has one peer: the kernel heeds no address.
         return Err(if has_peer() { Errno::ISCONN } else { Errno::OPNOTSUPP });
     }
-    if is_unix && kind == SocketType::SEQPACKET {
-        if !has_peer() {
-            return Err(Errno::NOTCONN);
-        }
-        // Ports know a client by who sent the packet: it must not be the monitor. write and send
-        // still do.
-        return Err(Errno::OPNOTSUPP);
+    let is_packet = is_unix && kind == SocketType::SEQPACKET;
+    if is_packet {
+        allow_packet(asker, socket)?;
     }
-    // TCP heeds no address but with `MSG_FASTOPEN`, which the filter refuses.
-    let address = address.filter(|_| socket.class != Class::TcpSocket);
+    // TCP heeds no address but with `MSG_FASTOPEN`, which the filter refuses; nor do packets.
+    let address = address.filter(|_| socket.class != Class::TcpSocket && !is_packet);
     // Held until the message is sent: descriptors of the program's that go with it.
     let control = Control::of(asker, socket, control)?;
     let reach = |address| {

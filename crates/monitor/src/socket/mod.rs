@@ -20,6 +20,7 @@ mod own;
 mod pair;
 mod peers;
 mod ports;
+mod sender;
 mod unix_names;
 
 use asker::{address, allow};

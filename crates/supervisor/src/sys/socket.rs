@@ -71,6 +71,19 @@ pub fn unsent(socket: BorrowedFd<'_>) -> Result<i32> {
     Ok(count)
 }
 
+/// Has the owner of a file sent signals, or not (`FIOASYNC`).
+pub fn set_async(file: BorrowedFd<'_>, is_on: bool) -> Result<()> {
+    let is_on = libc::c_int::from(is_on);
+    // SAFETY: FIOASYNC reads one integer, which `is_on` is.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), libc::FIOASYNC, &raw const is_on) }).map(drop)
+}
+
+/// Makes a process, by its number here, the owner of a file (`F_SETOWN`); 0 for nobody.
+pub fn set_owner(file: BorrowedFd<'_>, pid: i32) -> Result<()> {
+    // SAFETY: F_SETOWN takes an integer.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETOWN, pid) }).map(drop)
+}
+
 /// `TCP_SYN_SENT` of `net/tcp_states.h`: it is on its way to its peer.
 pub const SYN_SENT: u8 = 2;
 

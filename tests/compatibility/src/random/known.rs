@@ -95,10 +95,11 @@ pub(crate) const KNOWN: &[Known] = &[
     },
     Known {
         calls: &["send_fd", "sendto", "sendmmsg"],
-        native: "a packet of `SOCK_SEQPACKET` by sendmsg(2), or with an address",
+        native: "a packet of `SOCK_SEQPACKET` by sendmsg(2), or with an address, to a socket with a name",
         dewar: "`EOPNOTSUPP`",
-        reason: "Where a profile grants datagrams, the monitor sends in the program's place, and a port would take the \
-                 monitor for the client. write(2) and send(2) work.",
+        reason: "Where a profile grants datagrams, the monitor sends in the place of a process with several threads, or that \
+                 shares its descriptors with another, and a port would take the monitor for the client. write(2) and \
+                 send(2) work. So it is with credentials (`SCM_CREDENTIALS`) by every socket.",
         is: |it| {
             let fails = matches!(errno(&it.native), "EBADF" | "EPIPE" | "ECONNRESET");
             (is_success(&it.native) || fails) && errno(&it.dewar) == "EOPNOTSUPP"

@@ -5,6 +5,7 @@ use super::refused::refused_under;
 use crate::{
     Case, cases,
     dewar::Call,
+    kernel::with_say,
     process::run,
     stage::{Stage, bash},
 };
@@ -18,6 +19,9 @@ pub(super) const CASES: &[Case] = cases![
     a_directory_that_is_not_moved_to_a_guarded_name_is_on_record,
     a_sandbox_inside_is_refused_with_what_to_do_instead,
     what_would_reach_more_processes_than_can_be_asked_about_is_on_record,
+    what_the_monitor_cannot_send_as_the_program_is_on_record,
+    who_gets_signals_by_ioctl_is_decided,
+    a_number_of_the_runs_own_is_not_judged_by_who_has_it_outside,
 ];
 
 /// What `dewar explain` says of the last run.
@@ -151,4 +155,59 @@ say(lambda: fcntl.fcntl(s, 8, -os.getpgrp())); say(lambda: os.setpriority(os.PRI
         let found = record.denials_of("the processes of a group or of a user");
         assert!(found.iter().any(|it| it.call == call), "{call}: {:?}", record.denials);
     }
+}
+
+/// Where sends are decided, by a process with two threads, or one that shares its descriptors with
+/// another.
+fn what_the_monitor_cannot_send_as_the_program_is_on_record(stage: &Stage) {
+    let profile = stage.profile("extends = 'workspace'\nnetwork.connect = ['127.0.0.1:9/udp']\n");
+    for begin in [
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+        "libc.syscall(56, 0x400 | 17, 0, 0, 0, 0) or time.sleep(60)",
+    ] {
+        let program = format!(
+            "{CALL}import socket, struct, threading, time
+packets = socket.SOCK_SEQPACKET; listener = socket.socket(socket.AF_UNIX, packets); listener.bind('s'); listener.listen()
+client = socket.socket(socket.AF_UNIX, packets); client.connect('s'); one, _ = socket.socketpair(); pair, _ = socket.socketpair(socket.AF_UNIX, packets)
+own = (1, 2, struct.pack('iII', os.getpid(), os.getuid(), os.getgid())); os.unlink('s')
+{begin}
+say(lambda: client.sendmsg([b'x'])); say(lambda: one.sendmsg([b'x'], [own])); say(lambda: pair.sendmsg([b'x'])); say(lambda: client.send(b'x')); os._exit(0)"
+        );
+        let words = ["python3".into(), "-c".into(), with_say(&program).into()];
+        let call = Call { profile: Some(&profile), ..stage.call() };
+        let ran = run(stage.dewar(call, &words), b"");
+        assert_eq!(ran.out(), "ENOTSUP\nENOTSUP\n1\n1\n", "{begin}: {}", ran.err());
+        let record = stage.record();
+        record.explains(
+            "a packet (SOCK_SEQPACKET) to a socket with a name, or by one that was given",
+        );
+        record.explains("credentials (SCM_CREDENTIALS)");
+    }
+}
+
+/// As by fcntl(2).
+fn who_gets_signals_by_ioctl_is_decided(stage: &Stage) {
+    let program = format!(
+        "{CALL}import pty, socket, struct
+child = os.fork() or call(34)
+say(lambda: fcntl.ioctl(pty.openpty()[1], 0x5452, struct.pack('i', 1)))
+for request in (0x8901, 0x8902): say(lambda: fcntl.ioctl(socket.socketpair()[0], request, struct.pack('i', child)))
+os.kill(child, 9)"
+    );
+    let (_, record) = refused_under(stage, None, &program);
+    record.explains("the foreground of a terminal (O_ASYNC)");
+    let owner = if stage.variant.has_namespaces() {
+        "who gets the signals of a socket, beside the caller (FIOSETOWN)"
+    } else {
+        "who gets the signals of a file (F_SETOWN)"
+    };
+    record.explains(owner);
+}
+
+/// Outside, it is a process of root's.
+fn a_number_of_the_runs_own_is_not_judged_by_who_has_it_outside(stage: &Stage) {
+    let script = "sleep 5 & echo x > /proc/$!/comm; kill $!; exit 3";
+    let ran = run(stage.dewar(stage.call(), &bash(script)), b"");
+    assert!(ran.err().contains("/comm"), "{}", ran.err());
+    assert!(!ran.err().contains("without Dewar you may not either"), "{}", ran.err());
 }

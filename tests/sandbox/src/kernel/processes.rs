@@ -19,6 +19,7 @@ pub(super) const CASES: &[Case] = cases![
     descendants_have_their_ancestors_domain,
     orphans_of_the_killed_have_their_domain,
     the_first_to_enter_a_domain_disturbs_nobody,
+    what_the_kernel_asks_of_a_process_is_set_for_another,
 ];
 
 fn processes_start_in_every_way(stage: &Stage) {
@@ -342,4 +343,10 @@ END"#,
         )
         .profile(profile.to_str().expect("UTF-8"))
         .check();
+}
+
+/// Of the same domain. Browsers set these of what they start.
+fn what_the_kernel_asks_of_a_process_is_set_for_another(stage: &Stage) {
+    let script = "sleep 9 & for file in oom_score_adj coredump_filter; do echo 51 > /proc/$!/$file && cat /proc/$!/$file; done; kill $!";
+    stage.same(script).check();
 }

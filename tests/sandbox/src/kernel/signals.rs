@@ -7,6 +7,7 @@ pub(super) const CASES: &[Case] = cases![
     calls_are_made_once_under_a_storm_of_signals_in_two_domains,
     threads_end_with_their_process_under_a_storm_of_signals,
     a_thread_whose_file_is_too_long_does_not_go_on,
+    signals_of_files_are_had_by_ioctl,
 ];
 
 /// Arguments: whether the handler restarts calls. Every 100 µs comes a signal while files are made,
@@ -143,6 +144,29 @@ for turn in range(100):
         os._exit(0)
     status = os.waitpid(child, 0)[1]
     assert os.WTERMSIG(status) == signal.SIGXFSZ, status
+END"#;
+    stage.same(script).check();
+}
+
+/// As nginx has them, and by `FIOSETOWN` and `SIOCSPGRP`.
+fn signals_of_files_are_had_by_ioctl(stage: &Stage) {
+    let script = r#"python3 - <<'END'
+import fcntl, os, signal, socket, struct, time
+signal.signal(signal.SIGIO, lambda *_: print("signalled"))
+FIOASYNC, FIOGETOWN = 0x5452, 0x8903
+def ioctl(it, request, value):
+    try: return fcntl.ioctl(it, request, struct.pack("i", value))
+    except OSError as error: return error.errno
+for own in (lambda it: fcntl.fcntl(it, fcntl.F_SETOWN, os.getpid()), lambda it: ioctl(it, 0x8901, os.getpid()), lambda it: ioctl(it, 0x8902, os.getpid())):
+    one, other = socket.socketpair()
+    print(ioctl(one, FIOASYNC, 1)); own(one)
+    print(struct.unpack("i", ioctl(one, FIOGETOWN, 0))[0] == os.getpid(), fcntl.fcntl(one, fcntl.F_GETFL) & os.O_ASYNC != 0)
+    other.send(b"x"); time.sleep(0.1)
+    print(ioctl(one, FIOASYNC, 0), fcntl.fcntl(one, fcntl.F_GETFL) & os.O_ASYNC)
+    other.send(b"x"); time.sleep(0.1)
+    print(ioctl(one, 0x8901, 0), ioctl(one, FIOGETOWN, 0))
+with open("f", "w") as file: print([ioctl(file, request, 1) for request in (FIOASYNC, 0x8901)])
+print(ioctl(os.pipe()[0], FIOASYNC, 1), ioctl(os.open("f", os.O_PATH), FIOASYNC, 1), ioctl(99, FIOASYNC, 1))
 END"#;
     stage.same(script).check();
 }
