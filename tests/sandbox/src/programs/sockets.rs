@@ -11,6 +11,7 @@ pub(super) const CASES: &[Case] = cases![
     servers_are_reached_under_every_profile,
     servers_are_reached_when_who_bound_has_ended,
     descriptors_pass_between_processes,
+    packets_pass_between_processes,
     pairs_of_datagrams_keep_their_borders,
     a_pair_that_is_refused_leaves_no_end_behind,
     a_stream_that_is_broken_is_signalled,
@@ -115,6 +116,69 @@ try:
     socket.send_fds(one, [b"x"], [999])
 except OSError as error:
     print(error.errno)
+END"#,
+    );
+}
+
+/// By a process with one thread, which sends itself where sends are decided, and with two.
+fn packets_pass_between_processes(stage: &Stage) {
+    under_every_profile(
+        stage,
+        r#"echo content > file; python3 - <<'END'
+import array, ctypes, os, signal, socket, struct, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+PACKETS, CREDENTIALS = socket.SOCK_SEQPACKET, struct.pack("iII", os.getpid(), os.getuid(), os.getgid())
+signal.signal(signal.SIGPIPE, lambda *_: print("signalled"))
+def say(attempt):
+    try: print(attempt())
+    except OSError as error: print(type(error).__name__, error.errno)
+def many(it):
+    texts = [ctypes.create_string_buffer(text, len(text)) for text in (b"one", b"other")]
+    pieces = [ctypes.create_string_buffer(struct.pack("QQ", ctypes.addressof(text), len(text)), 16) for text in texts]
+    message = lambda piece: struct.pack("QQQQQQQQ", 0, 0, ctypes.addressof(piece), 1, 0, 0, 0, 0)
+    table = ctypes.create_string_buffer(b"".join(map(message, pieces)), 128)
+    return libc.sendmmsg(it.fileno(), table, 2, 0), struct.unpack_from("I", table, 56), struct.unpack_from("I", table, 120)
+def work():
+    one, other = socket.socketpair(socket.AF_UNIX, PACKETS)
+    say(lambda: one.sendmsg([b"in ", b"parts"], [], socket.MSG_EOR)); say(lambda: one.sendmsg([b""]))
+    say(lambda: one.sendmsg([b"to"], [], 0, b"\0nobody")); say(lambda: one.sendto(b"to", b"\0nobody")); say(lambda: many(one))
+    print([other.recvmsg(99)[::2] for _ in range(6)])
+    with open("file") as file:
+        socket.send_fds(one, [b"descriptors"], [file.fileno(), file.fileno()])
+    data, fds, flags, _ = socket.recv_fds(other, 99, 9)
+    print(data, len(fds), os.read(fds[0], 99), flags); os.close(fds[0]); os.close(fds[1])
+    say(lambda: one.sendmsg([bytes(1 << 22)])); say(lambda: one.sendmsg([b"x"], [], socket.MSG_OOB))
+    say(lambda: socket.socket(socket.AF_UNIX, PACKETS).sendmsg([b"x"]))
+    sent = 0
+    try:
+        while True: sent += one.sendmsg([bytes(1000)], [], socket.MSG_DONTWAIT)
+    except BlockingIOError: print(sent)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 100000)); say(lambda: one.sendmsg([bytes(1000)]))
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 0))
+    if os.fork() == 0:
+        time.sleep(0.2)
+        os._exit(0 if all(len(other.recv(9999)) == 1000 for _ in range(sent // 1000 + 1)) else 1)
+    say(lambda: one.sendmsg([bytes(1000)])); print(os.wait()[1])
+    other.close(); say(lambda: one.sendmsg([b"x"])); say(lambda: one.sendmsg([b"x"]))
+    with socket.socket(socket.AF_UNIX, PACKETS) as listener, socket.socket(socket.AF_UNIX, PACKETS) as client:
+        listener.bind("s"); listener.listen(); client.connect("s"); server, _ = listener.accept(); os.unlink("s")
+        say(lambda: server.sendmsg([b"from the server"])); print(client.recv(99)); server.close()
+def credentials():
+    for kind in (socket.SOCK_STREAM, PACKETS):
+        one, other = socket.socketpair(socket.AF_UNIX, kind)
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        control = (socket.SOL_SOCKET, socket.SCM_CREDENTIALS, CREDENTIALS)
+        say(lambda: one.sendmsg([b"x"], [control])); print(other.recvmsg(9, 99)[1] == [control])
+        if os.getuid():
+            say(lambda: one.sendmsg([b"x"], [(*control[:2], struct.pack("iII", 1, os.getuid(), os.getgid()))]))
+    one.sendmsg([b"x"]); print(other.recvmsg(9, 99)[1] == [control])
+    with socket.socket(socket.AF_UNIX, PACKETS) as listener, socket.socket(socket.AF_UNIX, PACKETS) as client:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        listener.bind("s"); listener.listen(); client.connect("s"); server, _ = listener.accept(); os.unlink("s")
+        say(lambda: client.sendmsg([b"x"])); print(server.recvmsg(9, 99)[:2] == (b"x", [control]))
+work(); credentials()
+over = threading.Event(); thread = threading.Thread(target=over.wait, daemon=True); thread.start()
+work(); over.set(); thread.join()
 END"#,
     );
 }
