@@ -43,26 +43,16 @@ fn wait_for(process: &OwnedFd) {
 /// Looks at processes that run: about a second. Those that are left after that make each other, or
 /// others come and go of whom nobody knows whether they have left a child.
 const MOST_LOOKS: u32 = 20;
-/// Between two times that the sandbox stands still.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Ends all processes under layer `number`: as they run, and if some are left then, while `freeze`
 /// has the whole sandbox stand still, so that none makes another.
 pub fn end_layer<T>(state: &MonitorState, number: u32, freeze: impl Fn() -> Option<T>) {
-    if end_running(state, number) {
-        return;
-    }
-    let mut pause = LONG_PAUSE;
-    loop {
+    while !end_running(state, number) {
         let frozen = freeze();
-        let look = look(state, number);
-        let is_whole = look.is_ok_and(|look| !look.is_incomplete);
+        let is_whole = look(state, number).is_ok_and(|look| !look.is_incomplete);
         if frozen.is_some() && is_whole {
             return;
         }
-        drop(frozen);
-        sleep(pause);
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
