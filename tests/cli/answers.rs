@@ -200,3 +200,28 @@ fn a_connection_that_passed_once_is_revoked_with_all_others() {
     events.kill().unwrap();
     events.wait().unwrap();
 }
+
+#[test]
+fn events_as_json_steer_no_terminal() {
+    let home = Home::new();
+    let name = "c\u{9b}2J\u{202e}t";
+    test_support::copy_program(Path::new("/bin/cat"), &home.path().join("work").join(name));
+    let script = "while [ ! -e go ]; do sleep 0.1; done; ./c*t ~/notes.txt";
+    let run = ["run", "--no-daemon", "--ask", "--name", "it", "--", "sh", "-c", script];
+    let mut run = home.command(&[], &run).spawn().unwrap();
+    home.say_soon(&["ask", "it", "--list"], "no question");
+    let mut events =
+        home.command(&[], &["ask", "it", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(events.stdout.take().unwrap());
+    lines.read_line(&mut String::new()).unwrap();
+    fs::write(home.path().join("work/go"), "").unwrap();
+    let mut said = String::new();
+    lines.read_line(&mut said).unwrap();
+    let listed = home.say_soon(&["ask", "it", "--list", "--json"], "notes.txt");
+    home.say(&["ask", "it", "--answer", "1=no"]);
+    let _ = (run.wait(), events.wait());
+    for said in [said, listed] {
+        assert!(!said.contains(['\u{9b}', '\u{202e}']), "{said:?}");
+        assert!(said.contains(r"c\u009b2J\u202et"), "{said:?}");
+    }
+}

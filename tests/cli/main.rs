@@ -17,6 +17,7 @@ mod floor;
 mod followed;
 mod given;
 mod guarded;
+mod held_up;
 mod help;
 mod hints;
 mod hostile;

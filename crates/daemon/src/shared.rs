@@ -171,13 +171,16 @@ impl Shared {
     /// Counts a policy, and so many runs, before it is read, until it is among the servers.
     fn reserve(&self, uid: u32, runs: usize, policy: &OwnedFd) -> Result<Reserved<'_>, QuotaError> {
         let bytes = sealed_len(policy, Policy::MOST_BYTES)?;
-        let wanted = Amount { runs, bytes };
+        self.reserve_with_room(uid, Amount { runs, bytes })
+    }
+
+    /// Counts what a user is about to have, where need be instead of policies that no run has.
+    fn reserve_with_room(&self, uid: u32, wanted: Amount) -> Result<Reserved<'_>, QuotaError> {
         let mut registry = self.registry();
         match self.quota.reserve(uid, wanted, registry.held(uid)) {
             Err(QuotaError::Bytes) => {}
             reserved => return reserved,
         }
-        // What no run has makes room.
         for server in registry.idle_of(uid) {
             self.state.remove_server(server.id)?;
         }

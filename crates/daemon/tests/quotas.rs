@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::{DaemonProcess, keep, new_run, new_run_with, place, policy, role as started_as};
-use daemon::{DaemonDirs, NewRun, Policy, register};
+use common::{
+    DaemonProcess, administration, keep, new_run, new_run_with, place, policy, role as started_as,
+};
+use daemon::{DaemonDirs, NewRun, Policy, Target, register};
 use ipc::{Call, Port, Transport};
 use rustix::fs::fstat;
 use std::{
@@ -77,6 +79,27 @@ fn policies_count_by_what_they_compile_to() {
     };
     assert!(error.contains(MOST) && !runs.is_empty(), "{error}");
     assert!(most_memory(&daemon) < 700 << 20, "{}", most_memory(&daemon));
+}
+
+#[test]
+fn a_policy_of_a_runs_own_that_a_change_makes_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let _daemon = DaemonProcess::start(directory.path());
+    let shared = multiplied(0, 1200, 600);
+    let runs: Vec<_> = ["a", "b", "c", "d"].map(|id| new_run_with(&place, id, &shared)).into();
+    for (run, _) in &runs {
+        run.follow(Vec::new(), |_| Some(Vec::new())).expect("followed");
+    }
+    let set = |id: &str| {
+        let changed = administration(&place).set(Target::Run(id.into()), &[("open".into(), true)]);
+        changed.map_err(|error| error.to_string())
+    };
+    set("a").expect("one of its own");
+    let refused = ["b", "c"].into_iter().find_map(|id| set(id).err());
+    assert!(refused.as_deref().is_some_and(|why| why.contains(MOST)), "{refused:?}");
+    // What is not changed goes on by what it had, and others have room again when one has ended.
+    assert_eq!(administration(&place).runs().expect("runs").len(), 4);
 }
 
 #[test]

@@ -13,7 +13,11 @@ use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     iterator::Signals,
 };
-use std::{fmt::Write as _, os::fd::OwnedFd, thread, time::Duration};
+use std::{fmt::Write as _, os::fd::OwnedFd, process::exit, thread, time::Duration};
+
+/// So long is a conversation waited for at the end: what a client has sent can keep whoever closes
+/// it (`SO_LINGER` of socket(7)). Records are taken for five seconds of it.
+const ENDING: Duration = Duration::from_secs(10);
 
 /// Carries out `dewar daemon`.
 pub(crate) fn run(args: &DaemonArgs) -> anyhow::Result<()> {
@@ -37,7 +41,10 @@ pub(crate) fn run(args: &DaemonArgs) -> anyhow::Result<()> {
                     SIGHUP => say!(
                         "dewar daemon: nothing to reload: policies come with the runs, and are changed by `dewar policy set`"
                     ),
-                    _ => daemon.stop(),
+                    _ => {
+                        thread::spawn(end_in_time);
+                        daemon.stop();
+                    }
                 }
             }
         });
@@ -45,6 +52,13 @@ pub(crate) fn run(args: &DaemonArgs) -> anyhow::Result<()> {
         handle.close();
         served.context("the daemon cannot serve any more")
     })
+}
+
+/// Ends this process, if it has not ended by then.
+fn end_in_time() {
+    thread::sleep(ENDING);
+    say!("dewar daemon: a conversation does not end; the daemon ends without");
+    exit(0);
 }
 
 /// The place of this user's daemon, or of that for all.

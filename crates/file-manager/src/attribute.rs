@@ -163,6 +163,7 @@ pub(super) fn opening(
     change: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let was_closed = asker.files.plantings.are_watched() && is_closed(object)?;
+    asker.not_overtaken()?;
     change()?;
     if was_closed {
         asker.files.plantings.opened(|| place_of(*asker, object));

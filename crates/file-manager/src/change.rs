@@ -292,6 +292,7 @@ impl NameChange<'_> {
         let tree = &self.asker.state.targets.tree;
         let number = std::os::fd::AsRawFd::as_raw_fd(&object).to_string();
         let follow = AtFlags::SYMLINK_FOLLOW;
+        self.asker.not_overtaken()?;
         rustix::fs::linkat(&tree.own_fds, number, &entry.parent, &entry.name, follow)?;
         // What is written by the second name is written to the first, too.
         self.asker.files.plantings.note_at(|| place_of(*self.asker, &object), false);

@@ -87,7 +87,9 @@ impl NameChange<'_> {
 
     /// Removes `entry`, which was decided as the object `seen`.
     fn unlink(&self, entry: &NamedEntry, seen: &Seen, flags: AtFlags) -> Result<Removed> {
-        if self.may_remove_any(entry, seen) {
+        let any = self.may_remove_any(entry, seen);
+        self.asker.not_overtaken()?;
+        if any {
             return unlinkat(&entry.parent, &entry.name, flags).map(|()| Removed::Gone);
         }
         let aside = unknown_name()?;

@@ -118,6 +118,7 @@ impl NameChange<'_> {
         let turn = is_any_dir.then(|| self.asker.files.plantings.turn());
         let (from, to) = (&source.parent, &target.parent);
         let make = || rustix::fs::renameat_with(from, &source.name, to, &target.name, flags);
+        self.asker.not_overtaken()?;
         if tells_kinds {
             let other = target.object.as_ref().filter(|_| exchanges);
             let other = other.map(|other| Status::of(other.as_fd())).transpose()?;

@@ -33,8 +33,21 @@ pub struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Runs `make` under the caller's file mode creation mask. It must not wait for others.
+    /// Asked right before what is done in the caller's place.
+    ///
+    /// # Errors
+    ///
+    /// `ACCESS` if another policy has come into force since this call was let in. What began before
+    /// that, the change waits for, or says that it is not complete.
+    pub fn not_overtaken(&self) -> io::Result<()> {
+        let is_overtaken = self.state.targets.quiesce.is_overtaken(self.caller.call.id);
+        if is_overtaken { Err(Errno::ACCESS) } else { Ok(()) }
+    }
+
+    /// Runs `make` under the caller's file mode creation mask, unless it was overtaken. It must not
+    /// wait for others.
     pub fn with_umask<T>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        self.not_overtaken()?;
         let mask = Mode::from_bits_retain(self.caller.identity()?.umask);
         self.state.on_behalf.fs_state.with_umask(mask, make)
     }
@@ -50,6 +63,7 @@ impl Asker<'_> {
         directory: impl AsFd,
         make: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
+        self.not_overtaken()?;
         let mask = Mode::from_bits_retain(self.caller.identity()?.umask);
         let places = (directory, &self.state.targets.tree.own_fds);
         self.state.on_behalf.fs_state.in_cwd(places, mask, make)
@@ -102,8 +116,9 @@ impl Asker<'_> {
     }
 
     /// Makes a call until it is done, or the caller has something else to do; with its result,
-    /// whether policy has changed since it was decided.
+    /// whether policy has changed since it was decided. Not begun if this was overtaken.
     pub fn wait<T>(&self, make: impl Fn() -> io::Result<T>) -> io::Result<(T, bool)> {
+        self.not_overtaken()?;
         let Targets { listener, quiesce, .. } = &self.state.targets;
         let wait = || quiesce.waits.until_done(self.caller, listener, make);
         quiesce.outside(self.caller.call, wait)

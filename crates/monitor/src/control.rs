@@ -96,7 +96,7 @@ impl Control {
         let gate = Arc::downgrade(&self.0);
         let end = move |number| {
             if let Some(gate) = gate.upgrade() {
-                inside::end_layer(&gate.state, number);
+                inside::end_layer(&gate.state, number, || revoke::freeze(&gate));
             }
         };
         self.0.state.inside.serve(compile, Box::new(end));

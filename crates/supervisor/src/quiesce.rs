@@ -19,8 +19,8 @@ pub struct Quiesce {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Calls that are decided or made: notification and thread.
-    inside: Vec<(u64, u32)>,
+    /// Calls that are decided or made.
+    inside: Vec<Inside>,
     /// A change of policy is under way.
     closed: bool,
     /// Calls that came meanwhile.
@@ -29,6 +29,32 @@ struct Inner {
     awaited: Option<(u32, Option<Notification>)>,
     /// How often it was closed.
     changes: u64,
+}
+
+/// A call on its way.
+#[derive(Debug)]
+struct Inside {
+    /// Its notification.
+    id: u64,
+    /// The thread that waits for it, unless that has ended.
+    tid: u32,
+    /// How often it had been closed when this was let in.
+    since: u64,
+    /// It has not been answered when another policy came into force.
+    is_overtaken: bool,
+}
+
+impl Inner {
+    fn let_in(&mut self, call: &Notification) {
+        let (id, tid, since) = (call.id, call.tid, self.changes);
+        self.inside.push(Inside { id, tid, since, is_overtaken: false });
+    }
+
+    /// Takes out a call that is on its way.
+    fn take(&mut self, id: u64) -> Option<Inside> {
+        let index = self.inside.iter().position(|it| it.id == id)?;
+        Some(self.inside.swap_remove(index))
+    }
 }
 
 impl Quiesce {
@@ -47,38 +73,42 @@ impl Quiesce {
             inner.held.push(*call);
             self.changed.notify_all();
         } else {
-            inner.inside.push((call.id, call.tid));
+            inner.let_in(call);
         }
         !inner.closed
     }
 
     /// A call has been answered, or goes on elsewhere without anything being granted to it there.
     pub fn leave(&self, id: u64) {
+        self.let_out(id);
+    }
+
+    /// The same; how often it had been closed when the call was let in.
+    fn let_out(&self, id: u64) -> u64 {
         let mut inner = self.lock();
-        if let Some(index) = inner.inside.iter().position(|(inside, _)| *inside == id) {
-            inner.inside.swap_remove(index);
-            if inner.closed {
-                self.changed.notify_all();
-            }
+        let Some(left) = inner.take(id) else { return inner.changes };
+        if inner.closed {
+            self.changed.notify_all();
         }
+        left.since
     }
 
     /// Runs `wait`, which may take as long as it likes, while a change may go on; with its result,
-    /// whether there was one. The call is on its way again afterwards, unless it has failed.
+    /// whether there was one since the call was let in. It is on its way again afterwards, unless
+    /// it has failed.
     pub fn outside<T, E>(
         &self,
         call: &Notification,
         wait: impl FnOnce() -> Result<T, E>,
     ) -> Result<(T, bool), E> {
-        let before = self.lock().changes;
-        self.leave(call.id);
+        let since = self.let_out(call.id);
         let waited = wait()?;
         let mut inner = self.lock();
         while inner.closed {
             inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
-        inner.inside.push((call.id, call.tid));
-        Ok((waited, inner.changes != before))
+        inner.let_in(call);
+        Ok((waited, inner.changes != since))
     }
 
     /// Lets nobody in any more, and waits until nobody is inside; the calls that take longer than
@@ -96,12 +126,23 @@ impl Quiesce {
             let woken = self.changed.wait_timeout(inner, left);
             inner = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-        inner.inside.clone()
+        inner.inside.iter().map(|it| (it.id, it.tid)).collect()
     }
 
-    /// Whether a call of `tid` is being decided or made.
-    pub fn is_inside(&self, tid: u32) -> bool {
-        self.lock().inside.iter().any(|(_, inside)| *inside == tid)
+    /// Whether a call is being decided or made; its caller may have ended.
+    pub fn is_inside(&self, id: u64) -> bool {
+        self.lock().inside.iter().any(|it| it.id == id)
+    }
+
+    /// Another policy is in force: what is on its way was decided by the former one.
+    pub fn overtake(&self) {
+        self.lock().inside.iter_mut().for_each(|it| it.is_overtaken = true);
+    }
+
+    /// Whether another policy has come into force since a call was let in. What it does after that
+    /// was asked is found inside by whoever makes the change.
+    pub fn is_overtaken(&self, id: u64) -> bool {
+        self.lock().inside.iter().any(|it| it.id == id && it.is_overtaken)
     }
 
     /// Takes those calls of `are_meant` that came since it was closed. The others stay, for
@@ -180,6 +221,21 @@ mod tests {
     }
 
     #[test]
+    fn who_was_inside_when_policy_changed_is_overtaken_and_who_comes_later_is_not() {
+        let quiesce = Quiesce::default();
+        assert!(quiesce.enter(&call(1)));
+        quiesce.close(Duration::ZERO);
+        assert!(!quiesce.is_overtaken(1), "it may be that nothing is put in force");
+        quiesce.overtake();
+        quiesce.open();
+        assert!(quiesce.enter(&call(2)));
+        assert!(quiesce.is_overtaken(1) && !quiesce.is_overtaken(2));
+        assert!(quiesce.is_inside(1));
+        quiesce.leave(1);
+        assert!(!quiesce.is_inside(1) && !quiesce.is_overtaken(1));
+    }
+
+    #[test]
     fn who_waits_outside_hears_of_a_change() {
         let quiesce = Quiesce::default();
         assert!(quiesce.enter(&call(1)));
@@ -191,6 +247,8 @@ mod tests {
         };
         assert_eq!(quiesce.outside(&call(1), change), Ok((7, true)));
         assert_eq!(quiesce.close(Duration::from_millis(1)), [(1, 1)]);
+        quiesce.open();
+        assert_eq!(quiesce.outside(&call(1), || Ok::<_, ()>(7)), Ok((7, true)), "one before");
         assert_eq!(quiesce.outside(&call(1), || Err::<(), _>(())), Err(()));
         assert_eq!(quiesce.close(Duration::from_secs(9)), []);
     }

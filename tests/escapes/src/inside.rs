@@ -3,6 +3,7 @@
 use crate::{Case, cases, dewar, stage::Stage};
 use std::{
     fmt::Write as _,
+    os::unix::fs::PermissionsExt,
     path::Path,
     process::Output,
     time::{Duration, Instant},
@@ -17,6 +18,7 @@ pub(crate) const CASES: &[Case] = cases![
     executing_what_a_run_inside_may_only_read,
     holding_up_the_end_of_a_run,
     filling_memory_with_policies_from_inside,
+    making_a_call_after_a_revocation_by_the_dead,
 ];
 
 /// How long a run may take to end, on a machine that is busy.
@@ -153,17 +155,22 @@ fn having_others_enter_a_run_inside(stage: &Stage) {
     crate::stage::held(&ran);
 }
 
+/// Asks, in Python, for the policy in the file `request`.
+const ENTER: &str = "import os, socket
+asked = socket.socket(fileno=os.open('/proc/self/attr/dewar/exec', os.O_RDWR))
+asked.sendall(open('request', 'rb').read())
+asked.shutdown(socket.SHUT_WR)
+assert asked.recv(3) == b'in '";
+
 /// The program would fail where that policy says, with the rights of its domain.
 fn entering_a_domain_with_a_policy_of_its_own(stage: &Stage) {
     stage.program("work/vault", "vault");
     stage.file("work/request", &request(&policy_of(stage, "workspace")));
-    let enter = "import os, socket
-asked = socket.socket(fileno=os.open('/proc/self/attr/dewar/exec', os.O_RDWR))
-asked.sendall(open('request', 'rb').read())
-asked.shutdown(socket.SHUT_WR)
-assert asked.recv(3) == b'in '
-os.execv('/bin/sh', ['sh', '-c', './vault; test $? = 126 || exit 42'])";
-    stage.file("work/enter.py", enter);
+    let enter = format!(
+        "{ENTER}
+os.execv('/bin/sh', ['sh', '-c', './vault; test $? = 126 || exit 42'])"
+    );
+    stage.file("work/enter.py", &enter);
     let around = stage.profile("[domains.vault]\nexec = [\"${workspace}/vault\"]");
     let ran = run(stage, &around, (false, "exec python3 enter.py"));
     crate::stage::held(&ran);
@@ -223,4 +230,56 @@ fn filling_memory_with_policies_from_inside(stage: &Stage) {
     stage.program("work/ask_for_much", "ask_for_much");
     let ran = run(stage, &around, (false, "./ask_for_much request"));
     crate::stage::held(&ran);
+}
+
+/// What decides a call for long, as its own policy says, while its caller ends.
+fn making_a_call_after_a_revocation_by_the_dead(stage: &Stage) {
+    let (_, inner) = profiles(stage);
+    let (program, directory) = program();
+    let runtime = stage.directory("runtime");
+    std::fs::set_permissions(&runtime, PermissionsExt::from_mode(0o700)).expect("set");
+    let around = stage.profile(&format!("files.exec = [{directory:?}]\n"));
+    let deep = format!("dir{}", format!("/{}", "b".repeat(240)).repeat(3));
+    stage.directory(&format!("work/{deep}"));
+    stage.file("work/payload", "mine");
+    let slow = format!(
+        "{}\n(filecon \"{}/dir/(.{{0,260}}){{0,260}}z\" any (dewar_u object_r workspace_t ((s0) (s0))))",
+        policy_of(stage, &inner),
+        stage.work().display()
+    );
+    stage.file("work/request", &request(&slow));
+    stage.program("work/call_after_death", "call_after_death");
+    let enter = format!(
+        "{ENTER}
+os.execv('./call_after_death', ['call_after_death', '{deep}'])"
+    );
+    stage.file("work/enter.py", &enter);
+    let mut words = dewar::words(stage.call(&around));
+    words.extend(["sh", "-c", "python3 enter.py; exec sleep 100"].map(str::to_owned));
+    let mut run = std::process::Command::new(&words[0]);
+    run.args(&words[1..]);
+    let mut run = stage.like(run).env("XDG_RUNTIME_DIR", &runtime).spawn().expect("start `dewar`");
+    let (ready, late) = (stage.work().join("ready"), stage.work().join(&deep).join("late"));
+    let took = || std::fs::read_to_string(&ready).ok()?.trim().parse().ok();
+    let begun = Instant::now();
+    let took = loop {
+        match took() {
+            Some(took) => break Some(Duration::from_millis(took)),
+            None if begun.elapsed() > 4 * PATIENCE => break None,
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    std::thread::sleep(Duration::from_secs(1));
+    let was_early = late.exists();
+    let mut revoke = std::process::Command::new(&program);
+    revoke.args(["revoke", "--file", "dir"]);
+    let revoked = stage.like(revoke).env("XDG_RUNTIME_DIR", &runtime).output().expect("start");
+    std::thread::sleep(took.unwrap_or_default() * 2);
+    let is_late = late.exists();
+    let _ = (run.kill(), run.wait());
+    let said = String::from_utf8_lossy(&revoked.stdout);
+    let told = String::from_utf8_lossy(&revoked.stderr);
+    assert!(took.is_some_and(|took| took > Duration::from_secs(3)) && !was_early, "{took:?}");
+    assert!(!is_late, "made afterwards: {said}{told}");
+    assert_eq!(revoked.status.code(), Some(1), "{said}{told}");
 }

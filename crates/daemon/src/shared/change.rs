@@ -5,6 +5,7 @@ use crate::{
     error::{ChangeError, MOST_BOOLEANS, RETURNING},
     hosted::{HostError, Hosted},
     process,
+    quota::Amount,
     registry::Run,
 };
 use daemon_client::{Changed, ChangedMember, Target};
@@ -118,13 +119,16 @@ impl Shared {
         }
     }
 
-    /// The server of a run, which from now on is its alone.
-    fn own(&self, run: &Arc<Run>) -> Result<Arc<Hosted>, HostError> {
+    /// The server of a run, which from now on is its alone. A new one counts as what is compiled of
+    /// its policy: so much it takes if the daemon starts anew.
+    fn own(&self, run: &Arc<Run>) -> Result<Arc<Hosted>, ChangeError> {
         let _forking = run.forking();
         let own = self.registry().own(run)?;
         if let Some(own) = own {
             return Ok(own);
         }
+        let bytes = run.hosted().size();
+        let _counted = self.reserve_with_room(run.kept.uid, Amount { runs: 0, bytes })?;
         // Without the registry: whoever has it waits for no answer.
         let fork = run.fork()?;
         let mut registry = self.registry();
@@ -134,7 +138,7 @@ impl Shared {
         }
         drop(registry);
         // It has ended meanwhile: nobody has the fork, and the next who looks takes it out.
-        Err(HostError::Ended)
+        Err(HostError::Ended.into())
     }
 
     /// What is said of a user's server that was left as it is.

@@ -2,9 +2,10 @@
 
 use super::{Shared, say};
 use crate::{
-    error::RequestError,
+    error::{ChangeError, RequestError},
     hosted::Hosted,
     process,
+    quota::Amount,
     registry::{Registry, Returning, Run},
     state::{SavedServer, State, StateError},
 };
@@ -75,7 +76,12 @@ impl Shared {
         let mut ended = Vec::new();
         let mut registry = self.registry();
         let runs = registry.returning_to(server.id);
-        match hosted {
+        let counted = hosted.map_err(ChangeError::from).and_then(|hosted| {
+            let wanted = Amount { runs: 0, bytes: hosted.size() };
+            self.quota.reserve(uid, wanted, registry.held(uid))?;
+            Ok(hosted)
+        });
+        match counted {
             Ok(hosted) => {
                 registry.servers.push(hosted.clone());
                 for Returning { kept, pidfd } in runs {
@@ -121,7 +127,7 @@ impl Shared {
 mod tests {
     use super::super::{Client, records::tests::shared};
     use super::*;
-    use crate::{error::ChangeError, hosted, state::SavedRun};
+    use crate::{hosted, state::SavedRun};
     use daemon_client::{Changed, Policy, Target};
     use std::{path::Path, sync::Arc, thread};
 
@@ -192,6 +198,20 @@ mod tests {
             waits.join().unwrap().expect("served as soon as it is compiled");
         });
         assert_eq!(ids(&shared, 0), ["other", "own"]);
+    }
+
+    #[test]
+    fn what_a_user_had_is_counted_when_the_daemon_starts_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let shared = restarted(directory.path());
+        let most = shared.reserve_bytes(0, (256 << 20) - 1).expect("there is room");
+        shared.take_back();
+        assert_eq!(ids(&shared, 0), ["other"], "there is no room for the first one's policy");
+        drop(most);
+        drop(shared);
+        let again = super::super::records::tests::shared(directory.path());
+        again.take_back();
+        assert_eq!(ids(&again, 0), ["other"], "it has ended");
     }
 
     #[test]

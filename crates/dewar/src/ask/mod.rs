@@ -120,7 +120,7 @@ pub(crate) fn run(args: &AskArgs) -> anyhow::Result<()> {
         Some((number, answer)) => client.answer(*number, answer, args.named.as_deref()),
         None if args.list => client.list(args.json),
         None if args.json => {
-            output::print(format!("{hello}\n").as_bytes())?;
+            output::print(as_line(&hello).as_bytes())?;
             client.copy()
         }
         None if std::io::stdin().is_terminal() => client.converse(),
@@ -181,7 +181,7 @@ impl Client {
                 continue;
             }
             any = true;
-            let text = if json { format!("{event}\n") } else { tell(question) };
+            let text = if json { as_line(&event) } else { tell(question) };
             output::print(text.as_bytes())?;
         }
         if !any && !json {
@@ -192,7 +192,7 @@ impl Client {
 
     fn copy(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.next()? {
-            output::print(format!("{event}\n").as_bytes())?;
+            output::print(as_line(&event).as_bytes())?;
         }
         Ok(())
     }
@@ -260,6 +260,11 @@ fn typed(modes: &TerminalModes, prompt: &str) -> anyhow::Result<Option<String>> 
         bail!(Failed("the terminal has been changed meanwhile; this is not answered".into()));
     }
     Ok(Some(line))
+}
+
+/// An event as a line of JSON, in which nothing steers a terminal.
+fn as_line(event: &Value) -> String {
+    flask::visible_json(&event.to_string()) + "\n"
 }
 
 /// A question for people.

@@ -40,34 +40,44 @@ fn wait_for(process: &OwnedFd) {
     }
 }
 
-/// Looks that found nobody, but in which others have ended, of whom nobody knows whether they have
-/// left a child.
-const MOST_DOUBTFUL: u32 = 20;
+/// Looks at processes that run: about a second. Those that are left after that make each other, or
+/// others come and go of whom nobody knows whether they have left a child.
+const MOST_LOOKS: u32 = 20;
 
-/// Ends all processes under layer `number`. Returns when two looks in turn have found none, and
-/// nobody has ended during them: one that is born during the first has a parent in it, or is in the
-/// second. Where others come and go all the time, when many looks in turn have found none. Where
-/// nothing can be seen, as there are no descriptors left, it looks again.
-pub fn end_layer(state: &MonitorState, number: u32) {
-    let (mut pause, mut found_none, mut doubtful) = (SHORT_PAUSE, 0, 0);
+/// Ends all processes under layer `number`: as they run, and if some are left then, while `freeze`
+/// has the whole sandbox stand still, so that none makes another.
+pub fn end_layer<T>(state: &MonitorState, number: u32, freeze: impl Fn() -> Option<T>) {
+    while !end_running(state, number) {
+        let frozen = freeze();
+        let is_whole = look(state, number).is_ok_and(|look| !look.is_incomplete);
+        if frozen.is_some() && is_whole {
+            return;
+        }
+    }
+}
+
+/// Whether two looks in turn have found none, and nobody has ended during them: one that is born
+/// during the first has a parent in it, or is in the second.
+fn end_running(state: &MonitorState, number: u32) -> bool {
+    let (mut pause, mut found_none) = (SHORT_PAUSE, 0);
     let mut ended = BTreeSet::new();
-    while found_none < 2 && doubtful < MOST_DOUBTFUL {
+    for _ in 0..MOST_LOOKS {
         let look = look(state, number);
         let (is_left, is_quiet) = match &look {
             Ok(look) => (look.is_left, !look.is_incomplete && look.ended.is_subset(&ended)),
             Err(_) => (true, false),
         };
-        (found_none, doubtful) = match (is_left, is_quiet) {
-            (true, _) => (0, 0),
-            (false, true) => (found_none + 1, doubtful),
-            (false, false) => (0, doubtful + 1),
-        };
+        found_none = if is_quiet && !is_left { found_none + 1 } else { 0 };
+        if found_none == 2 {
+            return true;
+        }
         ended = look.map(|look| look.ended).unwrap_or_default();
-        if !is_quiet || is_left {
+        if found_none == 0 {
             sleep(pause);
             pause = (pause * 2).min(LONG_PAUSE);
         }
     }
+    false
 }
 
 /// What a look for processes under a layer has found.

@@ -74,9 +74,9 @@ struct PolicyTransition<'a> {
     nothing: OwnedFd,
     /// What parents by vfork(2) hold, of whose tables no thread has stopped.
     late: BTreeMap<u32, Vec<Finding>>,
-    /// Processes and threads whose calls were being made when nobody could wait for them any
-    /// longer.
-    stuck: Vec<(u32, u32)>,
+    /// Calls that were being made when nobody could wait for them any longer, by notification; each
+    /// with its process, or with its thread if that had ended.
+    stuck: BTreeMap<u64, u32>,
     killed: BTreeSet<u32>,
     /// Those that were sent a signal for what they have lost.
     told: BTreeSet<u32>,
@@ -123,12 +123,7 @@ impl PolicyTransition<'_> {
             self.wait_for_late();
             self.look_again();
         }
-        for (pid, tid) in std::mem::take(&mut self.stuck) {
-            if self.gate.state.targets.quiesce.is_inside(tid) {
-                let call = Finding::vague(Held::Call, "a call made on its behalf");
-                self.note(pid, &call, Action::Kept, "it is being made and cannot be stopped");
-            }
-        }
+        self.note_stuck();
         self.gate.sockets.endpoints.relabel(&self.gate.state);
         self.receipt.conclude();
         self.receipt.took = self.began.elapsed();

@@ -79,7 +79,7 @@ impl<'a> PolicyTransition<'a> {
             comparison,
             nothing,
             late: BTreeMap::new(),
-            stuck: Vec::new(),
+            stuck: BTreeMap::new(),
             killed: BTreeSet::new(),
             told: BTreeSet::new(),
             names: HashMap::new(),
@@ -134,4 +134,5 @@ fn put_in_force(
     gate.state.policy.store(Arc::new(now));
     gate.files.paths.forget();
     gate.state.caches.reset(seqno);
+    gate.state.targets.quiesce.overtake();
 }

@@ -31,19 +31,33 @@ impl PolicyTransition<'_> {
     }
 
     /// Calls that were decided before and are still being made cannot be taken back: their
-    /// processes end.
+    /// processes end. What is made for somebody who has ended can come through all the same.
     pub(super) fn end_calls(&mut self, stuck: &[(u64, u32)]) {
         let gate = self.gate;
         let targets = &gate.state.targets;
         for (id, tid) in stuck {
-            let Ok(identity) = targets.tree.proc.identity(*tid) else { continue };
+            let identity = targets.tree.proc.identity(*tid);
             // Of a caller that is gone, another thread may have the number.
-            if !targets.listener.is_valid(*id) {
-                continue;
+            match identity.ok().filter(|_| targets.listener.is_valid(*id)) {
+                Some(identity) => {
+                    let finding = Finding::vague(Held::Call, "a call that takes long");
+                    self.kill(identity.pid, &[finding], "it was decided before the change");
+                    self.stuck.insert(*id, identity.pid);
+                }
+                None => {
+                    self.stuck.entry(*id).or_insert(*tid);
+                }
             }
-            let finding = Finding::vague(Held::Call, "a call that takes long");
-            self.kill(identity.pid, &[finding], "it was decided before the change");
-            self.stuck.push((identity.pid, *tid));
+        }
+    }
+
+    /// Says which of these calls are still being made.
+    pub(super) fn note_stuck(&mut self) {
+        for (id, pid) in std::mem::take(&mut self.stuck) {
+            if self.gate.state.targets.quiesce.is_inside(id) {
+                let call = Finding::vague(Held::Call, "a call made on its behalf");
+                self.note(pid, &call, Action::Kept, "it is being made and cannot be stopped");
+            }
         }
     }
 
