@@ -240,7 +240,8 @@ impl Audit {
             reason: refusal.reason.to_owned(),
             refused_by: refusal.by.to_owned(),
             instead: refusal.instead.to_owned(),
-            probed: refusal.errno == Errno::NOSYS,
+            // Where `EXDEV` says that a directory does not move, programs copy it.
+            probed: matches!(refusal.errno, Errno::NOSYS | Errno::XDEV),
             count: 1,
             ..Record::default()
         };

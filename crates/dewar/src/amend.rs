@@ -128,13 +128,19 @@ fn absolute(glob: &str) -> anyhow::Result<String> {
     Ok(format!("{}/{glob}", literal(here)))
 }
 
-/// What a pattern for files, now that it has been taken, has not met, and may have been meant.
+/// What a pattern for files, now that it has been taken, has not met or does not reach, and may
+/// have been meant.
 fn not_met(glob: &str) -> Option<String> {
     let is_there = |path: &str| Path::new(path).symlink_metadata().is_ok();
     if glob.starts_with("${") {
         return None;
     }
     match plain(glob) {
+        Some(path) if path == "/dev/tty" => Some(
+            "`/dev/tty` stands for a terminal. What is open of that, also by this name, can be used \
+             on, and opened by its own name: take `/dev/pts`, too"
+                .to_owned(),
+        ),
         Some(path) if is_there(&path) => None,
         Some(path) => Some(format!(
             "nothing is at `{path}` now; what lay there, and was moved away, is not taken"
@@ -221,5 +227,6 @@ mod tests {
             assert_eq!(said(met), "", "{met}");
         }
         assert_eq!(not_met("${home}/x"), None);
+        assert!(not_met("/dev/tty").unwrap_or_default().contains("take `/dev/pts`"));
     }
 }

@@ -53,8 +53,8 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
     }
     let makes = open.path.as_os_str() != "" && (open.creates() || open.is_temporary());
     // What is asked of openat2 lies in memory, for the program to change. Of a new file, the bits
-    // are left out that policy does not grant.
-    if asker.number == Sysno::openat2 || makes && lends_ids(open.mode) {
+    // are left out that policy does not grant. The envelope refuses no open for neither.
+    if asker.number == Sysno::openat2 || open.is_for_neither() || makes && lends_ids(open.mode) {
         return open.make(asker);
     }
     if asker.exact().contains(open.rights()) && !open.may_be_about_itself() {
@@ -105,9 +105,14 @@ impl Open {
         !exclusive && !self.flags.contains(OFlags::NOFOLLOW)
     }
 
+    /// Access mode 3 takes both permissions, too: see open(2).
     pub(super) fn writes(&self) -> bool {
-        matches!(self.flags & OFlags::RWMODE, OFlags::WRONLY | OFlags::RDWR)
-            || self.flags.intersects(OFlags::TRUNC)
+        self.flags & OFlags::RWMODE != OFlags::RDONLY || self.flags.intersects(OFlags::TRUNC)
+    }
+
+    /// For neither reading nor writing, but for ioctl(2).
+    fn is_for_neither(&self) -> bool {
+        self.flags & OFlags::RWMODE == OFlags::RWMODE
     }
 
     /// Whether it would write to a directory, which nobody may, that may be seen.

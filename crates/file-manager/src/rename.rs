@@ -8,9 +8,10 @@ use super::{
     missing_name::New,
     object::{FileObject, Seen, class_of},
 };
+use audit::Refusal;
 use avc::Hint;
 use confine::file_kind;
-use flask::{AccessVector, Class, FileKind, perm};
+use flask::{AccessVector, Class, FileKind, Question, perm};
 use inode_labels::{FileNumber, Status};
 use mediation::call::{Answer, CallResult};
 use proc::path_of;
@@ -262,16 +263,19 @@ impl NameChange<'_> {
                 |path: &Path| others.iter().any(|kind| of(path, *kind) != of(path, FileKind::File));
             return Ok(tells(&from) || tells(&to));
         }
-        if let (true, Some(object)) = (is_any_directory, &source.object) {
-            self.record_first_refused(object, &from, &to);
+        if !is_any_directory {
+            return Ok(true);
         }
-        if is_any_directory { Err(Errno::XDEV) } else { Ok(true) }
+        let refuse = |object| self.refuse_move(object, &from, &to);
+        Err(source.object.as_ref().map_or(Errno::XDEV, refuse))
     }
 
-    /// Records the first file in a directory that policy would not let be made where the directory
-    /// was to go, if there is one: a program that does not copy on `EXDEV` leaves no other trace.
-    fn record_first_refused(&self, directory: &OwnedFd, from: &Path, to: &Path) {
+    /// Records why a directory is not moved, as a program that does not copy on `EXDEV` leaves no
+    /// other trace: the first file in it that policy would not let be made where it was to go, or
+    /// else the move itself. Nothing is made by that, so what is granted is no deed.
+    fn refuse_move(&self, directory: &OwnedFd, from: &Path, to: &Path) -> Errno {
         const MOST: usize = 1000;
+        let caches = &self.asker.state.caches;
         let labels = self.asker.labels();
         let mut left = vec![(PathBuf::new(), FileType::Directory)];
         let mut looked_at = 0;
@@ -281,12 +285,13 @@ impl NameChange<'_> {
             };
             let label = |top: &Path| labels.of_place(&place(top), file_kind(kind));
             let (before, after) = (label(from), label(to));
-            if before != after {
-                let target =
-                    FileObject { tsid: after, tclass: class_of(kind), hint: &Hint::default() };
+            let (tclass, hint) = (class_of(kind), &Hint::default());
+            let question = Question { ssid: self.asker.ssid, tsid: after, tclass };
+            if before != after && !caches.file.grants(question, perm::file::CREATE, hint) {
                 let object = || place(to).to_string_lossy().into_owned();
+                let target = FileObject { tsid: after, tclass, hint };
                 if target.allow(*self.asker, perm::file::CREATE, &object).is_err() {
-                    return;
+                    return Errno::XDEV;
                 }
             }
             looked_at += 1;
@@ -294,6 +299,15 @@ impl NameChange<'_> {
                 left.extend(self.entries(directory, &below, MOST - left.len().min(MOST)));
             }
         }
+        self.asker.refuse(&Refusal {
+            errno: Errno::XDEV,
+            by: "the file object manager",
+            tclass: "dir",
+            missing: "rename",
+            object: from.to_string_lossy().into_owned(),
+            reason: "other rules hold where it was to go, and most of what is in it has not been seen: it would get its label there",
+            instead: "copy it, and remove the first, as mv(1) does when it sees this error",
+        })
     }
 
     /// At most `most` entries of what lies at `below` in a directory.

@@ -124,6 +124,9 @@ pub struct Labels {
     /// Files with several names, and those that changes of rules have labelled them by.
     pinned: Mutex<HashMap<Inode, Pinned>>,
     has_forgotten: AtomicBool,
+    /// Devices of files that nothing would have told from later ones, so that they were not
+    /// remembered.
+    untold: Mutex<HashSet<(u32, u32)>>,
     /// Where files lie that changes were about and that have not been labelled anew.
     unfinished: Mutex<Vec<Tree>>,
     private: Private,
@@ -143,8 +146,18 @@ impl Labels {
         let rules = ArcSwap::from_pointee(rules);
         let has_forgotten = AtomicBool::new(false);
         let private = Private::default();
-        let (seen, pinned, unfinished, kept_alive, in_making) = Default::default();
-        Self { rules, seen, pinned, has_forgotten, unfinished, private, kept_alive, in_making }
+        let (seen, pinned, untold, unfinished, kept_alive, in_making) = Default::default();
+        Self {
+            rules,
+            seen,
+            pinned,
+            has_forgotten,
+            untold,
+            unfinished,
+            private,
+            kept_alive,
+            in_making,
+        }
     }
 
     /// The same, in a view with directories of its own.
@@ -304,6 +317,16 @@ impl Labels {
         let (here, elsewhere): (Vec<_>, Vec<_>) = all.partition(|(it, _)| it.device == device);
         let found = if here.is_empty() { elsewhere } else { here };
         found.into_iter().map(|(_, entry)| Arc::clone(&entry.label)).collect()
+    }
+
+    /// Whether a file with a number may have a label that [`Labels::by_number`] does not tell:
+    /// none with that number is remembered, or none there, where not all are.
+    pub fn may_have_another(&self, device: (u32, u32), number: u64) -> bool {
+        let seen = self.lock();
+        let mut all = seen.keys().filter(|it| it.number == number).peekable();
+        let is_unknown = all.peek().is_none();
+        let may_miss = self.has_forgotten() || self.untold().contains(&device);
+        is_unknown || may_miss && all.all(|it| it.device != device)
     }
 
     /// Whether more files were seen than are remembered.

@@ -8,7 +8,7 @@ use crate::{
 use flask::Sid;
 use foldhash::quality::RandomState;
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     path::PathBuf,
     sync::{Arc, MutexGuard, PoisonError, atomic::Ordering},
 };
@@ -83,9 +83,23 @@ impl Labels {
         label: &Arc<Label>,
         may_wait: bool,
     ) {
-        let Some(inode) = status.inode() else { return };
-        let Some(proof) = Proof::of(status, file, &self.kept_alive, may_wait) else { return };
+        let Some((inode, proof)) = self.proof(status, file, may_wait) else { return };
         self.remember(inode, InodeEntry { label: Arc::clone(label), proof });
+    }
+
+    /// What would tell the file from later ones with its number, if something does.
+    fn proof(&self, status: &Status, file: FileRef<'_>, may_wait: bool) -> Option<(Inode, Proof)> {
+        let of = |inode| Some((inode, Proof::of(status, file, &self.kept_alive, may_wait)?));
+        let found = status.inode().and_then(of);
+        if found.is_none() {
+            self.untold().insert(status.device);
+        }
+        found
+    }
+
+    /// The devices of files that were not remembered.
+    pub(super) fn untold(&self) -> MutexGuard<'_, HashSet<(u32, u32)>> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same, if what is remembered still is `before`; `false` if not.
@@ -96,8 +110,7 @@ impl Labels {
         label: &Arc<Label>,
         before: Option<&Arc<Label>>,
     ) -> bool {
-        let Some(inode) = status.inode() else { return true };
-        let Some(proof) = Proof::of(status, file, &self.kept_alive, false) else { return true };
+        let Some((inode, proof)) = self.proof(status, file, false) else { return true };
         let mut seen = self.lock();
         let now = seen.get(&inode).map(|it| Arc::as_ptr(&it.label));
         let stands = now == before.map(Arc::as_ptr);

@@ -246,6 +246,22 @@ fn one_change_about_two_names_of_a_file_counts_for_both() {
 }
 
 #[test]
+fn a_number_says_nothing_where_no_births_are_told() {
+    let probe = Probe::new(&[rule("/.*", 1)]);
+    probe.met("/a");
+    let (known, _) = probe.at();
+    let may = |device| probe.labels.may_have_another(device, known.number);
+    let terminals = std::fs::File::open("/dev/pts").unwrap();
+    let status = Status::of(terminals.as_fd()).unwrap();
+    // Devices are not told alike everywhere.
+    assert!(!may(known.device) && !may(status.device));
+    assert!(probe.labels.may_have_another(known.device, 1 << 40));
+    let at = FileRef::Open(terminals.as_fd(), probe.own_fds.as_fd());
+    probe.labels.of_file(&status, at, || Ok("/dev/pts".into())).unwrap();
+    assert!(!may(known.device) && may(status.device));
+}
+
+#[test]
 fn a_flood_of_files_makes_no_label_be_forgotten_but_its_own() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let own_fds = std::fs::File::open("/proc/self/fd").unwrap();

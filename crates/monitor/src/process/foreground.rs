@@ -79,8 +79,8 @@ pub(super) fn join(asker: ProcessAsker<'_>) -> CallResult {
     if !all_are_inside()? {
         return Err(asker.refuse(&outside(group)));
     }
-    // As long as the one who made it has that number, no group outside gets it. Who has ended, or is
-    // traced, cannot be made to keep it: as in a pipeline whose first program is quick.
+    // As long as the one who made it has that number, no group outside gets it. Who has ended, or
+    // is traced, cannot be made to keep it: as in a pipeline whose first program is quick.
     let maker = group.cast_unsigned();
     if !tree.is_inside(maker) {
         return Ok(Answer::Continue);

@@ -88,6 +88,8 @@ pub(super) struct Taking {
     /// What held before, which takes its time to be dropped.
     pub(super) old: Arc<PolicyState>,
     pub(super) known: OnceCell<bool>,
+    /// Whether it can take that something is watched.
+    pub(super) watching: OnceCell<bool>,
 }
 
 /// Compares the policy before and after a change.
@@ -216,7 +218,7 @@ impl<'a> Comparison<'a> {
             let found = Status::at(&table, fd.to_string()).and_then(|status| {
                 Ok(match status.kind {
                     FileType::Socket => self.socket(who, fd, status.number)?,
-                    FileType::Unknown => self.watches(who, fd)?,
+                    FileType::Unknown => self.without_kind(who, fd, &table)?,
                     _ => self.file(who, fd, &status, &table)?.into_iter().collect(),
                 })
             });
@@ -252,14 +254,18 @@ impl<'a> Comparison<'a> {
             return Ok(None);
         }
         // The permissions of the link say what the descriptor is open for; none, if only to be
-        // looked at.
+        // looked at, or for ioctl(2), which takes both (access mode 3 of open(2)).
         let link = rustix::fs::statat(table, number.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
+        let is_open_to = |bit| link.st_mode & bit != 0;
         let mut used = AccessVector::NONE;
-        if link.st_mode & 0o400 != 0 {
+        if is_open_to(0o400) {
             used |= perm::file::READ;
         }
-        if link.st_mode & 0o200 != 0 {
+        if is_open_to(0o200) {
             used |= perm::file::WRITE;
+        }
+        if used.is_empty() && !self.is_place(who, fd)? {
+            used = perm::file::READ | perm::file::WRITE;
         }
         let lost = lost & used;
         if lost.is_empty() {
@@ -267,13 +273,19 @@ impl<'a> Comparison<'a> {
         }
         let object = path().unwrap_or_default().to_string_lossy().into_owned();
         let found = Finding::new(Held::Descriptor(fd), object, class, lost);
-        let reads = !(used & perm::file::READ).is_empty() && (lost & perm::file::READ).is_empty();
+        let reads = is_open_to(0o400) && (lost & perm::file::READ).is_empty();
         let substitute = match reads && status.kind == FileType::RegularFile {
             // What cannot be opened anew is taken as a whole.
             true => self.for_reading(who, fd, status, table).ok(),
             false => None,
         };
         Ok(Some(Finding { substitute, ..found }))
+    }
+
+    /// Whether a descriptor is a place alone (`O_PATH`).
+    fn is_place(&self, who: Subject, fd: i32) -> Result<bool> {
+        let flags = self.info(who, fd)?.flags().ok_or(Errno::BADMSG)?;
+        Ok(flags.contains(OFlags::PATH))
     }
 
     /// The file of a descriptor, opened anew for reading alone, at the same place; once for all
@@ -306,10 +318,16 @@ impl<'a> Comparison<'a> {
         Ok(new)
     }
 
-    /// The watches of an inotify descriptor; nothing for others without a kind.
-    fn watches(&self, who: Subject, fd: i32) -> Result<Vec<Finding>> {
+    /// The watches of an inotify descriptor, and what a device has made that was taken; nothing for
+    /// others without a kind.
+    fn without_kind(&self, who: Subject, fd: i32, table: &Descriptors) -> Result<Vec<Finding>> {
         let info = self.info(who, fd)?;
         let mut findings = Vec::new();
+        let link = table.link(fd)?;
+        if self.is_made_by_lost(who.ssid, &link) {
+            let object = String::from_utf8_lossy(&link);
+            findings.push(Finding::vague(Held::Descriptor(fd), object));
+        }
         for watch in info.watches() {
             let watch = watch.ok_or(Errno::BADMSG)?;
             findings.extend(self.watch(who, fd, &watch));
@@ -321,11 +339,13 @@ impl<'a> Comparison<'a> {
         let held = Held::Watch(fd, watch.number);
         let object =
             format!("inode {} of device {}:{}", watch.inode, watch.device.0, watch.device.1);
-        let labels = self.gate.state.labels.by_number(watch.device, watch.inode);
-        if labels.is_empty() && self.gate.state.labels.has_forgotten() {
+        let labels = &self.gate.state.labels;
+        // Not where births are not told: of these files no label is remembered.
+        if labels.may_have_another(watch.device, watch.inode) && self.takes_watching() {
             return Some(Finding::vague(held, object));
         }
-        let lost = labels
+        let known = labels.by_number(watch.device, watch.inode);
+        let lost = known
             .iter()
             .flat_map(|label| WATCHED.map(|class| self.lost_file(who.ssid, label, class)));
         let lost = lost.fold(AccessVector::NONE, |all, lost| all | lost) & perm::file::WATCH;

@@ -4,6 +4,7 @@
 mod change;
 mod held;
 mod hold;
+mod made;
 mod maps;
 mod naming;
 mod receipt;

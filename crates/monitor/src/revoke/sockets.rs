@@ -266,8 +266,11 @@ impl Comparison<'_> {
             return self.is_socket_lost(who, fd).unwrap_or(true);
         }
         if status.kind == FileType::Unknown {
-            let info = self.gate.state.targets.tree.proc.descriptor("self", fd.as_raw_fd());
-            return info.map_or(true, |info| info.watches().next().is_some());
+            let proc = &self.gate.state.targets.tree.proc;
+            let info = proc.descriptor("self", fd.as_raw_fd());
+            let watches = info.map_or(true, |info| info.watches().next().is_some());
+            let link = proc.descriptor_link("self", fd.as_raw_fd());
+            return watches || link.map_or(true, |link| self.is_made_by_lost(who.ssid, &link));
         }
         let Ok(path) = path_of(&self.gate.state.targets.tree, fd) else { return true };
         // What never had a name is no object of policy.

@@ -1,8 +1,8 @@
 //! What a change takes, and whether it takes anything from anybody.
 
-use super::held::{Comparison, Taking};
-use flask::{AccessVector, Class, Decision, InitialSid, LabelError, Question, Sid};
-use inode_labels::Label;
+use super::held::{Comparison, Taking, WATCHED};
+use flask::{AccessVector, Class, Decision, InitialSid, LabelError, Question, Sid, perm};
+use inode_labels::{Label, RuleChange};
 use std::net::IpAddr;
 
 /// Of more labels nobody says that none of them matters.
@@ -89,9 +89,22 @@ impl Comparison<'_> {
 
     /// Whether something is granted no longer, or labelled otherwise.
     pub(super) fn takes(&self) -> bool {
-        let Taking { relabels, old, known } = &self.taking;
+        let Taking { relabels, old, known, .. } = &self.taking;
         let domains = &old.plan.domains;
         *known.get_or_init(|| *relabels || domains.iter().any(|ssid| self.loses(*ssid)))
+    }
+
+    /// Whether a file with a label that nobody knows may not be watched any longer.
+    pub(super) fn takes_watching(&self) -> bool {
+        let Taking { relabels, old, watching, .. } = &self.taking;
+        let is_lost = |tsid: &Sid| {
+            let lost = |ssid, class| self.lost_by(ssid, (*tsid, *tsid), class) & perm::file::WATCH;
+            let each = |ssid: &Sid| WATCHED.iter().any(|class| !lost(*ssid, *class).is_empty());
+            old.plan.domains.iter().any(each)
+        };
+        let any = || self.every_label().is_none_or(|labels| labels.iter().any(is_lost));
+        let takes = self.named.change == RuleChange::MayTake;
+        *watching.get_or_init(|| *relabels && takes || any())
     }
 
     /// Whether a domain may do less than before to an object with any label, or to an endpoint that

@@ -19,6 +19,7 @@ mod settled;
 mod stage;
 #[path = "../../../confine/tests/common/trials.rs"]
 mod trials;
+mod untold;
 #[path = "../../../confine/tests/common/user.rs"]
 mod user;
 
@@ -43,5 +44,6 @@ fn main() -> ExitCode {
         reach::CASES,
         seizing::CASES,
         settled::CASES,
+        untold::CASES,
     ])
 }

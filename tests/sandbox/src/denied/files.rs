@@ -22,6 +22,7 @@ pub(super) const CASES: &[Case] = cases![
     system_secrets_are_not_read,
     what_others_may_not_read_of_the_settings_is_read_by_name_alone,
     files_outside_keep_mode_owner_and_times,
+    what_is_only_read_is_not_opened_for_neither,
     nothing_is_linked_in_or_moved_out,
     device_nodes_are_not_made,
     programs_outside_are_not_executed,
@@ -134,6 +135,21 @@ fd = os.open('/etc/passwd', 0); say(lambda: os.fchmod(fd, 0o777)); say(lambda: o
     }
     let after = std::fs::metadata(stage.outside().join("file")).expect("the file outside");
     assert_eq!((before.mode(), before.ctime_nsec()), (after.mode(), after.ctime_nsec()));
+}
+
+/// Access mode 3 of open(2), for ioctl(2): it takes both permissions.
+fn what_is_only_read_is_not_opened_for_neither(stage: &Stage) {
+    stage.file(&stage.work().join("only-read"), "content\n");
+    for mode in ["all", "fast"] {
+        let text = format!(
+            "extends = 'workspace'\nmode = '{mode}'\nfiles.readonly = ['${{workspace}}/only-read']\n"
+        );
+        let profile = stage.profile(&text);
+        let program = "open('only-read').read(); open('own', 'w').close(); os.close(os.open('own', 3))
+say(lambda: os.open('only-read', os.O_RDWR), 'both'); say(lambda: os.open('only-read', 3), 'neither')";
+        let (_, record) = refused_under(stage, Some(&profile), program);
+        record.explains("/only-read");
+    }
 }
 
 fn nothing_is_linked_in_or_moved_out(stage: &Stage) {

@@ -17,6 +17,7 @@ pub(super) const CASES: &[Case] = cases![
     memory_that_is_not_executed_is_on_record,
     a_program_that_nobody_can_look_into_is_on_record,
     a_directory_that_is_not_moved_to_a_guarded_name_is_on_record,
+    a_directory_that_is_not_moved_is_on_record_and_nothing_in_it_as_written,
     a_sandbox_inside_is_refused_with_what_to_do_instead,
     what_would_reach_more_processes_than_can_be_asked_about_is_on_record,
     what_the_monitor_cannot_send_as_the_program_is_on_record,
@@ -116,6 +117,19 @@ say(lambda: os.rename('plain', '.vscode')); say(lambda: os.rename('x', '.git'))"
         let found = record.denials_of(object);
         assert!(found.iter().any(|it| it.call == "rename"), "{object}: {:?}", record.denials);
     }
+}
+
+/// Where everything in it could have been made.
+fn a_directory_that_is_not_moved_is_on_record_and_nothing_in_it_as_written(stage: &Stage) {
+    stage.prepare("mkdir -p .git/hooks; echo x > .git/config; echo x > .git/hooks/pre-commit");
+    let profile = stage.profile("extends = 'workspace'\nfiles.guard = 'host-trusted'\n");
+    let program = "say(lambda: os.rename('.git', 'taxes'))";
+    let (_, record) = refused_under(stage, Some(&profile), program);
+    let found = record.denials_of("/.git");
+    assert!(found.iter().any(|it| it.call == "rename" && it.probed), "{:?}", record.denials);
+    assert!(explained(stage).contains("copy it, and remove the first"), "{}", explained(stage));
+    let report = run(stage.control(&["report"]), b"").out();
+    assert!(!report.contains("/taxes"), "{report}");
 }
 
 /// Whatever makes one: this does what bubblewrap does first.

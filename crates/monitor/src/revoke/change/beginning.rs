@@ -64,7 +64,8 @@ impl<'a> PolicyTransition<'a> {
             ..Receipt::default()
         };
         let relabels = !changed.is_empty();
-        let taking = Taking { relabels, old: Arc::clone(&old), known: OnceCell::new() };
+        let (known, watching) = (OnceCell::new(), OnceCell::new());
+        let taking = Taking { relabels, old: Arc::clone(&old), known, watching };
         let comparison = Comparison::new(gate, taking, named);
         if mode == RevokeMode::End {
             let losing = old.plan.domains.iter().filter(|ssid| comparison.loses(**ssid));
