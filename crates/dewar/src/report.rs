@@ -223,7 +223,7 @@ fn tell_denials(
     most: usize,
     width: usize,
 ) -> std::fmt::Result {
-    writeln!(text, "\n{STRONG}denials{STRONG:#} {FAINT}({}){FAINT:#}", record.denied())?;
+    writeln!(text, "\n{STRONG}denials{STRONG:#} {FAINT}({}){FAINT:#}", record.denied_in_all())?;
     let groups = groups(&record.denials);
     if groups.is_empty() {
         writeln!(text, "  none was recorded")?;

@@ -41,10 +41,14 @@ impl RunRecord {
         self.weighed().map(|denial| denial.record.count).sum::<u64>() + self.dropped
     }
 
+    /// The same with what programs mostly do without.
+    pub(crate) fn denied_in_all(&self) -> u64 {
+        self.denials.iter().map(|denial| denial.record.count).sum::<u64>() + self.dropped
+    }
+
     /// How many denials it does not speak of, as programs mostly do without.
     pub(crate) fn unspoken(&self) -> u64 {
-        let all = self.denials.iter().map(|denial| denial.record.count).sum::<u64>();
-        (all + self.dropped).saturating_sub(self.denied())
+        self.denied_in_all().saturating_sub(self.denied())
     }
 
     /// The denials, without what programs probe for and do without, unless the command failed and

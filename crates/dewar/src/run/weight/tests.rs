@@ -71,6 +71,7 @@ fn a_socket_for_datagrams_is_spoken_of_unless_its_process_reaches_a_host_or_its_
         record.deeds = deeds;
         assert_eq!(record.denied(), want, "{:?}", record.deeds);
     }
+    assert_eq!(record.denied_in_all(), 1, "a report lists it");
     record.status = 6;
     assert!(record.likeliest().is_some() && record.denied() == 1);
 }
